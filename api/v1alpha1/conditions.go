@@ -1,0 +1,108 @@
+package v1alpha1
+
+// Condition types of an AutoScaler and their reasons. Each reason carries the
+// sentence that is true when it is set.
+
+// ConditionReady: the controller can manage the Deployment. It does not say that
+// the service's pods are ready.
+const (
+	ConditionReady = "Ready"
+
+	// ReasonManaging: the claim is held, metrics are usable, writes are allowed.
+	ReasonManaging = "Managing"
+	// ReasonInvalidSpec: the spec is refused; nothing is evaluated until it changes.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonPaused: spec.paused is set; recommendations go on, writes do not.
+	ReasonPaused = "Paused"
+	// ReasonDryRun: spec.dryRun is set; recommendations only.
+	ReasonDryRun = "DryRun"
+)
+
+// ConditionBound: this AutoScaler owns the Deployment's replica count.
+const (
+	ConditionBound = "Bound"
+
+	// ReasonClaimHeld: the ScaleBinding names this AutoScaler and was confirmed.
+	ReasonClaimHeld = "ClaimHeld"
+	// ReasonHeldByAnother: another AutoScaler owns the replica count.
+	ReasonHeldByAnother = "HeldByAnother"
+	// ReasonConflictingHPA: a HorizontalPodAutoscaler targets the Deployment.
+	ReasonConflictingHPA = "ConflictingHPA"
+)
+
+// ConditionTargetAvailable: the Deployment exists and can be managed.
+const (
+	ConditionTargetAvailable = "TargetAvailable"
+
+	// ReasonTargetFound: the Deployment exists.
+	ReasonTargetFound = "TargetFound"
+	// ReasonTargetNotFound: there is no such Deployment in the namespace.
+	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonTargetTerminating: the Deployment is being deleted.
+	ReasonTargetTerminating = "TargetTerminating"
+	// ReasonTargetSuspended: a person scaled the Deployment to 0; it is left
+	// alone until somebody scales it to 1 or more.
+	ReasonTargetSuspended = "TargetAtZero"
+)
+
+// ConditionMetricsAvailable: every metric has a valid sample. While false the
+// reason is that of the first metric that has none.
+const (
+	ConditionMetricsAvailable = "MetricsAvailable"
+
+	// ReasonSamplesValid: every metric's sample is valid.
+	ReasonSamplesValid = "SamplesValid"
+	// ReasonProfileNotFound: a metricProfileRef names no MetricProfile.
+	ReasonProfileNotFound = "ProfileNotFound"
+	// ReasonProfileForbidden: a MetricProfile does not allow this namespace.
+	ReasonProfileForbidden = "ProfileForbidden"
+	// ReasonProfileInvalid: a MetricProfile cannot be used.
+	ReasonProfileInvalid = "ProfileInvalid"
+)
+
+// ConditionAbleToScale: the next write of the replica count is allowed and would
+// succeed as far as is known.
+const (
+	ConditionAbleToScale = "AbleToScale"
+
+	// ReasonScaleReady: the last write succeeded, or none was needed.
+	ReasonScaleReady = "ScaleReady"
+	// ReasonForbidden: the operator's account lacks a permission that it needs here.
+	ReasonForbidden = "Forbidden"
+	// ReasonScaleConflict: the Deployment changed between decision and write; the
+	// decision was dropped.
+	ReasonScaleConflict = "ScaleConflict"
+	// ReasonScaleFailed: the API server refused the write for another reason.
+	ReasonScaleFailed = "ScaleFailed"
+	// ReasonNotBound: the AutoScaler does not own the replica count.
+	ReasonNotBound = "NotBound"
+)
+
+// ConditionScalingLimited: a rule keeps the result from being the recommendation.
+const (
+	ConditionScalingLimited = "ScalingLimited"
+
+	// ReasonNotLimited: the result is the recommendation.
+	ReasonNotLimited = "NotLimited"
+	// ReasonAtMinReplicas: the demand is below minReplicas.
+	ReasonAtMinReplicas = "AtMinReplicas"
+	// ReasonAtMaxReplicas: the demand is above maxReplicas; the service lacks
+	// capacity.
+	ReasonAtMaxReplicas = "AtMaxReplicas"
+	// ReasonScaleUpStepLimited: scaleUpMaxStep limits the move.
+	ReasonScaleUpStepLimited = "ScaleUpStepLimited"
+	// ReasonScaleDownStepLimited: scaleDownMaxStep limits the move.
+	ReasonScaleDownStepLimited = "ScaleDownStepLimited"
+	// ReasonScaleDownStabilized: a higher recommendation lies within the window,
+	// or the window is not covered yet.
+	ReasonScaleDownStabilized = "ScaleDownStabilized"
+	// ReasonScaleDownInterval: scaleDownMinIntervalSeconds has not passed.
+	ReasonScaleDownInterval = "ScaleDownIntervalLimited"
+	// ReasonSomeMetricsInvalid: a metric is invalid, so scaling down is forbidden.
+	ReasonSomeMetricsInvalid = "SomeMetricsInvalid"
+	// ReasonAllMetricsInvalid: no metric is usable; the count is held.
+	ReasonAllMetricsInvalid = "AllMetricsInvalid"
+	// ReasonOutOfBounds: the count is outside the bounds and no metric is usable
+	// to move it.
+	ReasonOutOfBounds = "OutOfBounds"
+)
