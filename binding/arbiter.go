@@ -1,0 +1,187 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+)
+
+// DefaultGrace is how long a claim made at admission counts as alive although
+// its owner is not in storage: the API server's admission deadline of at most
+// 30 s, and a margin.
+const DefaultGrace = 45 * time.Second
+
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=scalebindings,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=scalebindings/status,verbs=update
+
+// Arbiter is the only code that writes the ownership of a ScaleBinding.
+type Arbiter struct {
+	// Live reads from the API server, never from a cache.
+	Live client.Reader
+	// Writer writes ScaleBindings.
+	Writer client.Client
+	// Clock gives the time of a claim.
+	Clock clock.PassiveClock
+	// Grace of a claim whose owner is not in storage; see DefaultGrace.
+	Grace time.Duration
+}
+
+// Claimant is an AutoScaler that asks for the replica count of a Deployment of
+// its namespace.
+type Claimant struct {
+	Namespace, Name string
+	UID             types.UID
+	// Target is the Deployment's name.
+	Target string
+	// By is the user on whose request the claim is made.
+	By string
+}
+
+// ClaimantOf is the claimant that an AutoScaler is.
+func ClaimantOf(a *v1alpha1.AutoScaler, by string) Claimant {
+	return Claimant{Namespace: a.Namespace, Name: a.Name, UID: a.UID, Target: a.Spec.TargetRef.Name, By: by}
+}
+
+// HeldError says that another AutoScaler owns the replica count.
+type HeldError struct {
+	Namespace, Target, Holder string
+	// Pending: the holder's claim is not confirmed; it may be on its way into
+	// storage, or have been refused after its claim.
+	Pending bool
+}
+
+// Error names the holder and the way out.
+func (e *HeldError) Error() string {
+	if e.Pending {
+		return fmt.Sprintf("the replica count of Deployment %q is being claimed by AutoScaler %q; if that one is not created, the claim ends by itself within a minute: try again then", e.Target, e.Holder)
+	}
+	return fmt.Sprintf("the replica count of Deployment %q is held by AutoScaler %q; delete that AutoScaler, set its dryRun, or point it at another Deployment first (kubectl -n %s get scalebinding %s)", e.Target, e.Holder, e.Namespace, e.Target)
+}
+
+// Check says, without writing anything, whether Claim would succeed now: nil or a
+// *HeldError. Another error means that it cannot be told.
+func (a *Arbiter) Check(ctx context.Context, c Claimant) error {
+	b, err := a.get(ctx, c.Namespace, c.Target)
+	if err != nil || b == nil {
+		return err
+	}
+	return a.claimable(ctx, b, c)
+}
+
+// Claim makes c the owner of its target's replica count and returns the binding:
+// it creates the binding, takes a free one, or takes over from an owner that is
+// gone. It is idempotent. Another owner that is alive gives a *HeldError.
+func (a *Arbiter) Claim(ctx context.Context, c Claimant) (*v1alpha1.ScaleBinding, error) {
+	var claimed *v1alpha1.ScaleBinding
+	err := retry.OnError(retry.DefaultRetry, lostRace, func() error {
+		b, err := a.get(ctx, c.Namespace, c.Target)
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			claimed, err = a.create(ctx, c)
+			return err
+		}
+		if b.Spec.OwnerUID == c.UID {
+			claimed = b
+			return nil
+		}
+		if err := a.claimable(ctx, b, c); err != nil {
+			return err
+		}
+		claimed, err = a.take(ctx, b, c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// lostRace: somebody else wrote the binding since it was read. The claim starts
+// anew from what is there now.
+func lostRace(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+func (a *Arbiter) get(ctx context.Context, namespace, name string) (*v1alpha1.ScaleBinding, error) {
+	var b v1alpha1.ScaleBinding
+	err := a.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ScaleBinding %s/%s: %w", namespace, name, err)
+	case b.DecodeError != "":
+		return nil, fmt.Errorf("ScaleBinding %s/%s is not readable (%s); delete it to let the claim be made anew", namespace, name, b.DecodeError)
+	}
+	return &b, nil
+}
+
+func (a *Arbiter) create(ctx context.Context, c Claimant) (*v1alpha1.ScaleBinding, error) {
+	b := &v1alpha1.ScaleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Target},
+		Spec:       v1alpha1.ScaleBindingSpec{TargetRef: v1alpha1.TargetReference{Name: c.Target}},
+	}
+	a.own(b, c)
+	if err := a.Writer.Create(ctx, b); err != nil {
+		return nil, err
+	}
+	return a.note(ctx, b, v1alpha1.PhasePending, c.By, "claimed")
+}
+
+func (a *Arbiter) take(ctx context.Context, b *v1alpha1.ScaleBinding, c Claimant) (*v1alpha1.ScaleBinding, error) {
+	reason := "claimed a free binding"
+	if !b.Free() {
+		reason = fmt.Sprintf("took over from AutoScaler %s, which is gone", b.Spec.OwnerRef.Name)
+	}
+	a.own(b, c)
+	if err := a.Writer.Update(ctx, b); err != nil {
+		return nil, err
+	}
+	return a.note(ctx, b, v1alpha1.PhasePending, c.By, reason)
+}
+
+func (a *Arbiter) own(b *v1alpha1.ScaleBinding, c Claimant) {
+	at := metav1.NewMicroTime(a.Clock.Now())
+	b.Spec.OwnerRef = &v1alpha1.OwnerReference{Name: c.Name}
+	b.Spec.OwnerUID = c.UID
+	b.Spec.TargetUID = ""
+	b.Spec.ClaimedBy = c.By
+	b.Spec.ClaimedAt = &at
+	b.Spec.Epoch++
+}
+
+// note records a change that the spec already holds. A failure leaves the
+// ownership right and the record behind; whoever changes the binding next, or
+// confirms it, writes the phase again.
+func (a *Arbiter) note(ctx context.Context, b *v1alpha1.ScaleBinding, phase v1alpha1.ScaleBindingPhase, by, reason string) (*v1alpha1.ScaleBinding, error) {
+	entry := v1alpha1.BindingTransition{
+		Epoch: b.Spec.Epoch, Phase: phase, By: by, Reason: reason, Time: metav1.NewTime(a.Clock.Now()),
+	}
+	if b.Spec.OwnerRef != nil {
+		entry.Owner = b.Spec.OwnerRef.Name
+	}
+	next := b.DeepCopy()
+	next.Status.Phase, next.Status.Epoch = phase, b.Spec.Epoch
+	next.Status.Transitions = append([]v1alpha1.BindingTransition{entry}, next.Status.Transitions...)
+	if len(next.Status.Transitions) > v1alpha1.MaxTransitions {
+		next.Status.Transitions = next.Status.Transitions[:v1alpha1.MaxTransitions]
+	}
+	if err := a.Writer.Status().Update(ctx, next); err != nil {
+		if phase == v1alpha1.PhaseHeld {
+			return nil, err
+		}
+		return b, nil
+	}
+	return next, nil
+}
