@@ -1,0 +1,67 @@
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+)
+
+// Actions of events, as the events API wants them.
+const (
+	actionScale    = "Scale"
+	actionEvaluate = "Evaluate"
+)
+
+// problem says for each condition which status is worth a warning.
+var problem = map[string]metav1.ConditionStatus{
+	v1alpha1.ConditionBound:            metav1.ConditionFalse,
+	v1alpha1.ConditionTargetAvailable:  metav1.ConditionFalse,
+	v1alpha1.ConditionMetricsAvailable: metav1.ConditionFalse,
+	v1alpha1.ConditionAbleToScale:      metav1.ConditionFalse,
+}
+
+// tell records the events of an evaluation whose status is stored: one for a
+// scale, and one for each condition that became, or ceased to be, a problem.
+func (r *Reconciler) tell(e *evaluation) {
+	if s := e.scaled; s != nil {
+		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale,
+			"scaled Deployment %s from %d to %d (recommended %d)", e.target.key.Name, s.from, s.to, e.decision.Recommended)
+	}
+	for _, now := range e.autoscaler.Status.Conditions {
+		was := meta.FindStatusCondition(e.before.Status.Conditions, now.Type)
+		if !transition(was, &now) {
+			continue
+		}
+		eventType := corev1.EventTypeNormal
+		if isProblem(&now) {
+			eventType = corev1.EventTypeWarning
+		}
+		r.Events.Eventf(e.autoscaler, nil, eventType, now.Reason, actionEvaluate, "%s", now.Message)
+	}
+}
+
+// transition says whether a condition's change is news: it became a problem, it
+// became another problem, or it was mended.
+func transition(was, now *metav1.Condition) bool {
+	if isProblem(now) {
+		return was == nil || was.Status != now.Status || was.Reason != now.Reason
+	}
+	return was != nil && isProblem(was)
+}
+
+// isProblem: demand beyond the cap is one, because the service lacks capacity and
+// nothing else says so. A dry run or a pause was asked for.
+func isProblem(c *metav1.Condition) bool {
+	switch {
+	case c.Reason == v1alpha1.ReasonDryRun, c.Reason == v1alpha1.ReasonPaused:
+		return false
+	case c.Type == v1alpha1.ConditionScalingLimited:
+		return c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonAtMaxReplicas || c.Reason == v1alpha1.ReasonOutOfBounds)
+	case c.Type == v1alpha1.ConditionReady:
+		return c.Reason == v1alpha1.ReasonInvalidSpec
+	}
+	bad, known := problem[c.Type]
+	return known && c.Status == bad && c.Reason != v1alpha1.ReasonNotBound
+}

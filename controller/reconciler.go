@@ -1,0 +1,168 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
+	"example.com/platform/autoscale-operator/scaling/spec"
+)
+
+// FieldManager is the name under which the operator writes. The managedFields of
+// a Deployment tell by it whether a change of the replica count was ours.
+const FieldManager = "autoscale-operator"
+
+// conflictDelay is the wait before a decision that lost a race is made anew, from
+// facts that the cache has had time to see.
+const conflictDelay = time.Second
+
+// Sampler asks a metric source one query. It never fails: a sample that cannot be
+// used says why.
+type Sampler interface {
+	Sample(ctx context.Context, q prometheus.Query) scaling.Sample
+}
+
+// EventRecorder records an event about an object.
+type EventRecorder interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers;metricprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=get;update
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=autoscale-operator-system,resources=leases,verbs=get;list;watch;create;update;patch
+
+// Reconciler keeps the Deployments of AutoScalers at the replica count that their
+// policy decides.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client  client.Client
+	Arbiter *binding.Arbiter
+	Sampler Sampler
+	Events  EventRecorder
+	Limits  v1alpha1.Limits
+	Clock   clock.PassiveClock
+	// Jitter spreads re-evaluations: it returns a wait of at least its argument.
+	Jitter func(time.Duration) time.Duration
+
+	records records
+}
+
+// evaluation is what one reconcile knows; phases fill it in order.
+type evaluation struct {
+	now        time.Time
+	before     *v1alpha1.AutoScaler // as read
+	autoscaler *v1alpha1.AutoScaler // its status is being rewritten
+	target     target
+	holding    *binding.Holding // nil: must not write
+	policy     scaling.Policy
+	samples    []scaling.Sample
+	decision   scaling.Decision
+	record     record
+	scaled     *scaleEvent
+	// after is the wait until the next evaluation.
+	after time.Duration
+}
+
+// phase adds to an evaluation; done ends it early.
+type phase func(ctx context.Context, e *evaluation) (done bool, err error)
+
+// Reconcile evaluates one AutoScaler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	a, err := r.read(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wait, err := r.reap(ctx, req.NamespacedName, a)
+	if err != nil || a == nil {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	e := r.begin(a)
+	if wait > 0 {
+		e.after = min(e.after, wait)
+	}
+	err = r.run(ctx, e)
+	if statusErr := r.writeStatus(ctx, e); err == nil {
+		err = statusErr
+	}
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{RequeueAfter: r.Jitter(e.after)}, err
+}
+
+// read gives the AutoScaler, or nil when it is gone or going.
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*v1alpha1.AutoScaler, error) {
+	var a v1alpha1.AutoScaler
+	err := r.Client.Get(ctx, key, &a)
+	if apierrors.IsNotFound(err) || err == nil && a.DeletionTimestamp != nil {
+		r.records.forget(key)
+		return nil, nil
+	}
+	return &a, err
+}
+
+func (r *Reconciler) begin(a *v1alpha1.AutoScaler) *evaluation {
+	next := a.DeepCopy()
+	next.Status.ObservedGeneration = a.Generation
+	return &evaluation{
+		now:        r.Clock.Now(),
+		before:     a,
+		autoscaler: next,
+		record:     r.records.of(a),
+		after:      spec.PollInterval(a),
+	}
+}
+
+func (r *Reconciler) run(ctx context.Context, e *evaluation) error {
+	for _, step := range []phase{r.validate, r.findTarget, r.holdContract, r.sample, r.decide, r.scale} {
+		done, err := step(ctx, e)
+		if apierrors.IsForbidden(err) {
+			// No retry mends a missing permission: say so, and look again at the next poll.
+			e.hold(v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden, fmt.Sprintf("the operator's account lacks a permission: %v", err))
+			return nil
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate refuses a spec that was stored past admission. It waits for a fix: the
+// spec's change wakes the AutoScaler.
+func (r *Reconciler) validate(_ context.Context, e *evaluation) (bool, error) {
+	errs := v1alpha1.ValidateAutoScaler(e.autoscaler, r.Limits)
+	if len(errs) == 0 {
+		return false, nil
+	}
+	e.setFalse(v1alpha1.ConditionReady, v1alpha1.ReasonInvalidSpec, errs.ToAggregate().Error())
+	e.setFalse(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonInvalidSpec, "the spec is invalid")
+	e.after = time.Hour
+	return true, nil
+}
+
+// decide asks the policy.
+func (r *Reconciler) decide(_ context.Context, e *evaluation) (bool, error) {
+	o := scaling.Observation{
+		Now: e.now, Target: string(e.target.uid), Current: e.target.replicas, Samples: e.samples,
+	}
+	e.record.recoverWrite(e)
+	e.decision, e.record.memory = scaling.Decide(&e.policy, &o, e.record.memory)
+	r.records.put(e.autoscaler, e.record)
+	e.describe(&o)
+	return false, nil
+}

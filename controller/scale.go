@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/scaling"
+)
+
+// scaleEvent is a write that succeeded.
+type scaleEvent struct {
+	from, to int32
+	rule     scaling.Rule
+}
+
+// scale writes the decided count, if it differs and writing is allowed.
+func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
+	a := e.autoscaler
+	if e.writesHeld() {
+		return true, nil
+	}
+	from, to := e.target.replicas, e.decision.Replicas
+	if from == to {
+		e.ableToScale()
+		return true, nil
+	}
+	if err := r.write(ctx, e, to); err != nil {
+		return true, e.scaleFailed(err)
+	}
+	e.record.scaled(e.now, e.target.uid, from, to, e.policy.PollInterval)
+	r.records.put(a, e.record)
+	e.scaled = &scaleEvent{from: from, to: to, rule: e.decision.Rule}
+	countScale("written")
+	e.ableToScale()
+	return true, nil
+}
+
+// writesHeld sets the conditions where nothing may be written, and says so.
+func (e *evaluation) writesHeld() bool {
+	switch {
+	case e.autoscaler.Spec.DryRun:
+		e.hold(v1alpha1.ReasonDryRun, v1alpha1.ReasonDryRun, "spec.dryRun is set: recommendations only")
+	case e.holding == nil:
+		bound := e.condition(v1alpha1.ConditionBound)
+		e.hold(v1alpha1.ReasonNotBound, bound.Reason, bound.Message)
+	case e.autoscaler.Spec.Paused:
+		e.hold(v1alpha1.ReasonPaused, v1alpha1.ReasonPaused, "spec.paused is set: the claim is kept, nothing is written")
+	case e.target.replicas == 0:
+		e.hold(v1alpha1.ReasonTargetSuspended, v1alpha1.ReasonTargetSuspended, e.condition(v1alpha1.ConditionTargetAvailable).Message)
+	default:
+		return false
+	}
+	return true
+}
+
+// hold says why nothing is written.
+func (e *evaluation) hold(ableReason, readyReason, message string) {
+	e.setFalse(v1alpha1.ConditionAbleToScale, ableReason, message)
+	e.setFalse(v1alpha1.ConditionReady, readyReason, message)
+}
+
+// write is the guarded write. Right before it the spec must still be the one
+// decided on, the binding still held (live), and the Deployment the same with the
+// count that the decision saw (live); the API server checks UID and
+// resourceVersion once more. Whatever differs drops the decision: it is never
+// applied to facts it was not made from.
+func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) error {
+	var latest v1alpha1.AutoScaler
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(e.autoscaler), &latest); err != nil {
+		return err
+	}
+	if latest.UID != e.autoscaler.UID || latest.Generation != e.autoscaler.Generation {
+		return errStale("the AutoScaler's spec changed")
+	}
+	if err := r.Arbiter.Verify(ctx, *e.holding); err != nil {
+		return err
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.target.key.Namespace, Name: e.target.key.Name}}
+	var scale autoscalingv1.Scale
+	if err := r.Client.SubResource("scale").Get(ctx, deployment, &scale); err != nil {
+		return err
+	}
+	switch {
+	case scale.UID != e.target.uid:
+		return errStale("the Deployment was replaced")
+	case scale.Spec.Replicas != e.target.replicas:
+		return errStale("the replica count was changed")
+	}
+	scale.Spec.Replicas = replicas
+	return r.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(&scale), client.FieldOwner(FieldManager))
+}
+
+// errStale is a decision that came too late.
+type errStale string
+
+func (e errStale) Error() string { return string(e) + " since the decision was made" }
+
+// scaleFailed sorts a failed write. A lost race is made anew a moment later, a
+// missing permission is looked at again at the next poll, anything else backs off.
+func (e *evaluation) scaleFailed(err error) (failed error) {
+	var stale errStale
+	reason := v1alpha1.ReasonScaleFailed
+	switch {
+	case errors.As(err, &stale), errors.Is(err, binding.ErrLost), apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		reason = v1alpha1.ReasonScaleConflict
+		e.after = conflictDelay
+	case apierrors.IsForbidden(err):
+		reason = v1alpha1.ReasonForbidden
+	default:
+		failed = err
+	}
+	countScale(reason)
+	e.hold(reason, reason, fmt.Sprintf("the scale of Deployment %q was not written: %v", e.target.key.Name, err))
+	return failed
+}

@@ -1,0 +1,170 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/scaling/spec"
+)
+
+const (
+	// refreshInterval is how often a status whose numbers alone changed is
+	// written: a load that wavers must not become a write at every poll.
+	refreshInterval = time.Minute
+	// checkpointsPerWindow is how often a pending scale-down's memory is written.
+	checkpointsPerWindow = 12
+)
+
+func (e *evaluation) setTrue(condition, reason, message string) {
+	e.set(condition, metav1.ConditionTrue, reason, message)
+}
+
+func (e *evaluation) setFalse(condition, reason, message string) {
+	e.set(condition, metav1.ConditionFalse, reason, message)
+}
+
+func (e *evaluation) set(condition string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&e.autoscaler.Status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: e.autoscaler.Generation, LastTransitionTime: metav1.NewTime(e.now),
+	})
+}
+
+// condition gives a condition, or an empty one where it is not set.
+func (e *evaluation) condition(name string) metav1.Condition {
+	if c := meta.FindStatusCondition(e.autoscaler.Status.Conditions, name); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (e *evaluation) ableToScale() {
+	e.setTrue(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonScaleReady, "the replica count can be written")
+	if samples := e.condition(v1alpha1.ConditionMetricsAvailable); e.decision.ValidMetrics == 0 {
+		e.setFalse(v1alpha1.ConditionReady, samples.Reason, "no metric is usable; the replica count is held")
+		return
+	}
+	e.setTrue(v1alpha1.ConditionReady, v1alpha1.ReasonManaging, "the replica count follows the metrics")
+}
+
+// describe puts the decision into the status.
+func (e *evaluation) describe(o *scaling.Observation) {
+	s, d := &e.autoscaler.Status, &e.decision
+	recommended, desired := d.Recommended, d.Desired
+	s.RecommendedReplicas, s.DesiredReplicas = &recommended, &desired
+	if d.Recommended == 0 && d.ValidMetrics == 0 {
+		s.RecommendedReplicas = nil
+	}
+	s.LastDecision = spec.Trace(&e.policy, o, d)
+	limit := limits[d.Rule]
+	if limit.reason == "" {
+		e.setFalse(v1alpha1.ConditionScalingLimited, v1alpha1.ReasonNotLimited, "the replica count is the recommendation")
+		return
+	}
+	e.setTrue(v1alpha1.ConditionScalingLimited, limit.reason, limit.message)
+}
+
+// limits are the conditions of the rules that limit a decision.
+var limits = map[scaling.Rule]struct{ reason, message string }{
+	scaling.RuleMinReplicas:            {v1alpha1.ReasonAtMinReplicas, "the demand is below minReplicas"},
+	scaling.RuleMaxReplicas:            {v1alpha1.ReasonAtMaxReplicas, "the demand is above maxReplicas: the service lacks capacity"},
+	scaling.RuleScaleUpStep:            {v1alpha1.ReasonScaleUpStepLimited, "scaleUpMaxStep limits the move of one poll interval"},
+	scaling.RuleScaleDownStep:          {v1alpha1.ReasonScaleDownStepLimited, "scaleDownMaxStep limits the move of one poll interval"},
+	scaling.RuleScaleDownStabilization: {v1alpha1.ReasonScaleDownStabilized, "the demand was higher within the scale-down window, or the window is not complete yet"},
+	scaling.RuleScaleDownMinInterval:   {v1alpha1.ReasonScaleDownInterval, "scaleDownMinIntervalSeconds has not passed since the last scale-down"},
+	scaling.RuleSomeMetricsInvalid:     {v1alpha1.ReasonSomeMetricsInvalid, "a metric is not valid, so nothing is scaled down"},
+	scaling.RuleAllMetricsInvalid:      {v1alpha1.ReasonAllMetricsInvalid, "no metric is usable; the replica count is held"},
+	scaling.RuleOutOfBounds:            {v1alpha1.ReasonOutOfBounds, "the replica count is outside the bounds and held there, because not all metrics are valid"},
+	scaling.RuleSuspended:              {v1alpha1.ReasonTargetSuspended, "the Deployment was scaled to 0"},
+	scaling.RuleInvalidPolicy:          {v1alpha1.ReasonInvalidSpec, "the policy cannot be evaluated"},
+}
+
+// writeStatus patches the status if it says something new, and then tells of it
+// in events. The patch names the resourceVersion it was computed from.
+func (r *Reconciler) writeStatus(ctx context.Context, e *evaluation) error {
+	next := &e.autoscaler.Status
+	e.showWrite(next)
+	e.checkpoint(next)
+	if !e.worthWriting() {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, e.autoscaler.DeepCopy(), patch, client.FieldOwner(FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of AutoScaler %s: %w", nameOf(e.autoscaler), err))
+	}
+	r.tell(e)
+	return nil
+}
+
+// showWrite puts the last write of this AutoScaler into the status.
+func (e *evaluation) showWrite(s *v1alpha1.AutoScalerStatus) {
+	e.record.show(s, e.target.uid)
+	if e.scaled != nil {
+		replicas := e.scaled.to
+		s.TargetReplicas = &replicas
+	}
+}
+
+// checkpoint puts the memory into the status with a scale event, and about twelve
+// times per window while a scale-down is pending; else the status keeps the
+// memory that it has.
+func (e *evaluation) checkpoint(s *v1alpha1.AutoScalerStatus) {
+	if e.record.memory.Target == "" || !e.scalesOrWaits(s.Memory) {
+		return
+	}
+	s.Memory = spec.MemoryStatus(&e.record.memory, len(e.policy.Metrics))
+}
+
+func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
+	if e.scaled != nil {
+		return true
+	}
+	if !e.decision.PendingDown || e.holding == nil || e.autoscaler.Spec.Paused {
+		return false
+	}
+	if stored == nil || string(stored.TargetUID) != e.record.memory.Target {
+		return true
+	}
+	window := e.policy.PollInterval
+	for i := range e.policy.Metrics {
+		b := &e.policy.Metrics[i].Behavior
+		window = max(window, b.DownStabilization, b.DownMinInterval)
+	}
+	return e.now.Sub(stored.ObservedTime.Time) >= window/checkpointsPerWindow
+}
+
+// worthWriting compares with the status as read. Numbers that waver with the load
+// are written with something else, or when they have been wrong for a while.
+func (e *evaluation) worthWriting() bool {
+	before, next := &e.before.Status, &e.autoscaler.Status
+	if apiequality.Semantic.DeepEqual(before.LastDecision, next.LastDecision) || sameTrace(before.LastDecision, next.LastDecision) {
+		next.LastDecision = before.LastDecision
+	}
+	if apiequality.Semantic.DeepEqual(before, next) {
+		return false
+	}
+	steady := next.DeepCopy()
+	steady.LastDecision, steady.RecommendedReplicas = before.LastDecision, before.RecommendedReplicas
+	if !apiequality.Semantic.DeepEqual(before, steady) {
+		return true
+	}
+	return before.LastDecision == nil || e.now.Sub(before.LastDecision.Time.Time) >= refreshInterval
+}
+
+// sameTrace compares two decisions but for their time.
+func sameTrace(a, b *v1alpha1.DecisionTrace) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	undated := *b
+	undated.Time = a.Time
+	return apiequality.Semantic.DeepEqual(*a, undated)
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+)
+
+// target is the Deployment as the evaluation sees it.
+type target struct {
+	key             types.NamespacedName
+	uid             types.UID
+	replicas, ready int32
+	// scaledByUs: the last change of the replica count was a /scale write of ours.
+	scaledByUs bool
+}
+
+// findTarget reads the Deployment from the cache. A missing one is not an error
+// of the operator: it is looked for at every poll, and its creation wakes the
+// AutoScaler.
+func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error) {
+	a := e.autoscaler
+	e.target.key = types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.TargetRef.Name}
+	var d appsv1.Deployment
+	err := r.Client.Get(ctx, e.target.key, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return e.noTarget(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("there is no Deployment %q in namespace %q", a.Spec.TargetRef.Name, a.Namespace)), nil
+	case err != nil:
+		return true, err
+	case d.DeletionTimestamp != nil:
+		return e.noTarget(v1alpha1.ReasonTargetTerminating, fmt.Sprintf("Deployment %q is being deleted", d.Name)), nil
+	}
+	e.target.uid = d.UID
+	e.target.ready = d.Status.ReadyReplicas
+	e.target.replicas = count(&d)
+	e.target.scaledByUs = scaledBy(&d, FieldManager)
+	e.observeTarget()
+	return false, nil
+}
+
+func (e *evaluation) noTarget(reason, message string) (done bool) {
+	s := &e.autoscaler.Status
+	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
+	s.RecommendedReplicas, s.DesiredReplicas = nil, nil
+	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
+	e.setFalse(v1alpha1.ConditionAbleToScale, reason, message)
+	e.setFalse(v1alpha1.ConditionReady, reason, message)
+	return true
+}
+
+func (e *evaluation) observeTarget() {
+	s := &e.autoscaler.Status
+	if s.TargetUID != e.target.uid {
+		// What was written to another Deployment says nothing of this one.
+		s.TargetUID, s.AppliedReplicas, s.LastSuccessfulScaleTime = e.target.uid, nil, nil
+	}
+	replicas, ready := e.target.replicas, e.target.ready
+	s.TargetReplicas, s.ReadyReplicas = &replicas, &ready
+	if replicas == 0 {
+		e.setFalse(v1alpha1.ConditionTargetAvailable, v1alpha1.ReasonTargetSuspended,
+			"the Deployment was scaled to 0; it is left alone until it is scaled to 1 or more")
+		return
+	}
+	e.setTrue(v1alpha1.ConditionTargetAvailable, v1alpha1.ReasonTargetFound, "the Deployment exists")
+}
+
+// scaledBy says whether the last change of the replica count was made by manager
+// through the scale subresource. A later change by anyone else takes the field
+// away from that entry.
+func scaledBy(d *appsv1.Deployment, manager string) bool {
+	for i := range d.ManagedFields {
+		if f := &d.ManagedFields[i]; f.Manager == manager && f.Subresource == "scale" {
+			return true
+		}
+	}
+	return false
+}
+
+// count is the replica count that a Deployment asks for; one that names none asks
+// for 1.
+func count(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+)
+
+// +kubebuilder:webhook:path=/validate-autoscale-example-com-v1alpha1-autoscaler,mutating=false,failurePolicy=fail,sideEffects=NoneOnDryRun,groups=autoscale.example.com,resources=autoscalers,verbs=create;update,versions=v1alpha1,name=autoscalers.autoscale.example.com,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers;metricprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
+
+// AutoScalerValidator admits AutoScalers. As its last step, and only when nothing
+// else is wrong, it claims the Deployment's ScaleBinding for the UID that is
+// about to be stored; on a dry run it only looks.
+type AutoScalerValidator struct {
+	// Cached looks up objects by name and index; Live is asked when it misses.
+	Cached, Live client.Reader
+	Arbiter      *binding.Arbiter
+	Limits       v1alpha1.Limits
+}
+
+// WarnTargetMissing: the AutoScaler is admitted before its Deployment.
+const WarnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in namespace %q yet; the AutoScaler waits for it"
+
+// ValidateCreate checks a new AutoScaler and claims its target.
+func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	errs, err := v.check(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !a.Spec.DryRun && a.DecodeError == "" {
+		exists, err := v.exists(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		// A name that is taken must end in AlreadyExists, and claims nothing.
+		if !exists {
+			errs, err = v.claim(ctx, a, errs)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v.warnings(ctx, a), refuse("AutoScaler", a.Name, errs)
+}
+
+// ValidateUpdate checks a changed spec. It claims only where the update makes the
+// AutoScaler ask for a Deployment that it did not ask for before, so that whoever
+// lost a claim can still edit its object.
+func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	if a.DeletionTimestamp != nil || old.DecodeError == a.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
+		return nil, nil
+	}
+	errs, err := v.check(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := v.check(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	errs = added(errs, stored)
+	asks := !a.Spec.DryRun && a.DecodeError == ""
+	asked := !old.Spec.DryRun && old.DecodeError == "" && old.Spec.TargetRef.Name == a.Spec.TargetRef.Name
+	if asks && !asked {
+		if errs, err = v.claim(ctx, a, errs); err != nil {
+			return nil, err
+		}
+	}
+	return v.warnings(ctx, a), refuse("AutoScaler", a.Name, errs)
+}
+
+// ValidateDelete never objects: whoever may delete may stop the autoscaler.
+func (v *AutoScalerValidator) ValidateDelete(context.Context, *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// check gives all errors but the claim's, in the order of the fields. The second
+// result says that something could not be looked up.
+func (v *AutoScalerValidator) check(ctx context.Context, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
+	errs := v1alpha1.ValidateAutoScaler(a, v.Limits)
+	if a.DecodeError != "" {
+		return errs, nil
+	}
+	for i := range a.Spec.Metrics {
+		path := field.NewPath("spec", "metrics").Index(i).Child("metricProfileRef")
+		name := a.Spec.Metrics[i].MetricProfileRef
+		var profile v1alpha1.MetricProfile
+		err := v.get(ctx, types.NamespacedName{Name: name}, &profile)
+		switch {
+		case apierrors.IsNotFound(err):
+			errs = append(errs, field.NotFound(path, name))
+		case err != nil:
+			return nil, err
+		case !profile.Allows(a.Namespace):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("MetricProfile %q does not allow namespace %q; ask its administrator to add it to allowedNamespaces", name, a.Namespace)))
+		}
+	}
+	if a.Spec.DryRun {
+		return errs, nil
+	}
+	return v.appendConflict(errs, binding.FindHPA(ctx, v.Cached, a.Namespace, a.Spec.TargetRef.Name,
+		client.MatchingFields{binding.HPATarget: a.Spec.TargetRef.Name}))
+}
+
+// claim appends the conflict, if there is one. It writes only when nothing else
+// is wrong and the request is no dry run.
+func (v *AutoScalerValidator) claim(ctx context.Context, a *v1alpha1.AutoScaler, errs field.ErrorList) (field.ErrorList, error) {
+	user, dryRun, err := requester(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claimant := binding.ClaimantOf(a, user)
+	if dryRun || len(errs) > 0 {
+		return v.appendConflict(errs, v.Arbiter.Check(ctx, claimant))
+	}
+	_, err = v.Arbiter.Claim(ctx, claimant)
+	return v.appendConflict(errs, err)
+}
+
+// appendConflict makes a conflict over the target a field error and passes any
+// other error on.
+func (v *AutoScalerValidator) appendConflict(errs field.ErrorList, err error) (field.ErrorList, error) {
+	var held *binding.HeldError
+	var hpa *binding.HPAError
+	if errors.As(err, &held) || errors.As(err, &hpa) {
+		return append(errs, field.Forbidden(field.NewPath("spec", "targetRef", "name"), err.Error())), nil
+	}
+	return errs, err
+}
+
+func (v *AutoScalerValidator) exists(ctx context.Context, a *v1alpha1.AutoScaler) (bool, error) {
+	var stored v1alpha1.AutoScaler
+	err := v.Live.Get(ctx, client.ObjectKeyFromObject(a), &stored)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// warnings names what is legal but worth knowing. It never fails a request.
+func (v *AutoScalerValidator) warnings(ctx context.Context, a *v1alpha1.AutoScaler) admission.Warnings {
+	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.TargetRef.Name}
+	if err := v.get(ctx, key, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
+		return admission.Warnings{fmt.Sprintf(WarnTargetMissing, key.Name, key.Namespace)}
+	}
+	return nil
+}
+
+// get looks into the cache first and asks the API server when it misses: the
+// object may have been created a moment ago.
+func (v *AutoScalerValidator) get(ctx context.Context, key types.NamespacedName, obj client.Object) error {
+	err := v.Cached.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return v.Live.Get(ctx, key, obj)
+	}
+	return err
+}

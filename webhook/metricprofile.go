@@ -1,0 +1,55 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
+)
+
+// +kubebuilder:webhook:path=/validate-autoscale-example-com-v1alpha1-metricprofile,mutating=false,failurePolicy=fail,sideEffects=None,groups=autoscale.example.com,resources=metricprofiles,verbs=create;update,versions=v1alpha1,name=metricprofiles.autoscale.example.com,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
+
+// MetricProfileValidator admits MetricProfiles.
+type MetricProfileValidator struct {
+	// Endpoints are the names in the operator's configuration.
+	Endpoints []string
+}
+
+// ValidateCreate checks a new profile.
+func (v *MetricProfileValidator) ValidateCreate(_ context.Context, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
+	return nil, refuse("MetricProfile", p.Name, v.check(p))
+}
+
+// ValidateUpdate checks a changed profile.
+func (v *MetricProfileValidator) ValidateUpdate(_ context.Context, old, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
+	if p.DeletionTimestamp != nil || old.DecodeError == p.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, p.Spec) {
+		return nil, nil
+	}
+	return nil, refuse("MetricProfile", p.Name, added(v.check(p), v.check(old)))
+}
+
+// ValidateDelete never objects: AutoScalers that use the profile hold their count
+// and say so.
+func (v *MetricProfileValidator) ValidateDelete(context.Context, *v1alpha1.MetricProfile) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func (v *MetricProfileValidator) check(p *v1alpha1.MetricProfile) field.ErrorList {
+	errs := v1alpha1.ValidateMetricProfile(p)
+	if p.DecodeError != "" {
+		return errs
+	}
+	spec := field.NewPath("spec")
+	if !slices.Contains(v.Endpoints, p.Spec.Endpoint) {
+		errs = append(errs, field.NotSupported(spec.Child("endpoint"), p.Spec.Endpoint, v.Endpoints))
+	}
+	if err := prometheus.ValidateTemplate(p.Spec.Query); err != nil {
+		errs = append(errs, field.Invalid(spec.Child("query"), p.Spec.Query, err.Error()))
+	}
+	return errs
+}
