@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +99,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, e *evaluation) error {
 	}
 	patch := client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, e.autoscaler.DeepCopy(), patch, client.FieldOwner(FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status of AutoScaler %s: %w", nameOf(e.autoscaler), err))
+		// The API server refuses every write to an object that it cannot evaluate the
+		// schema's rules on; events are then the only way to say what is wrong.
+		if !apierrors.IsInvalid(err) || e.autoscaler.DecodeError == "" {
+			return client.IgnoreNotFound(fmt.Errorf("writing the status of AutoScaler %s: %w", nameOf(e.autoscaler), err))
+		}
 	}
 	r.tell(e)
 	return nil

@@ -1,0 +1,180 @@
+//go:build integration
+
+// Package integration holds the operator to its promises on a real API server.
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/controller"
+	"example.com/platform/autoscale-operator/test/cluster"
+	"example.com/platform/autoscale-operator/test/cluster/install"
+	"example.com/platform/autoscale-operator/webhook"
+)
+
+var (
+	// admin is a client with all rights, as a person's.
+	admin client.WithWatch
+	// scheme knows every kind that the tests use.
+	scheme = runtime.NewScheme()
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.UseDevMode(true), zap.Level(zapcore.ErrorLevel)))
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration tests:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// run gives the tests one API server with the operator's manifests installed, and
+// its webhooks served from this process.
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "autoscale-integration-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	c, err := startCluster(context.Background(), filepath.Join(dir, "cluster"), cluster.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel() // the webhooks end before what they serve with
+	port, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	installation, err := install.Apply(ctx, c.Config(), install.Options{Root: root, Dir: filepath.Join(dir, "operator"), WebhookPort: port})
+	if err != nil {
+		return 0, err
+	}
+	if admin, err = client.NewWithWatch(unlimited(c.Config()), client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	if err := controller.AddIndexes(ctx, indexes); err != nil {
+		return 0, err
+	}
+	serveWebhooks(ctx, installation)
+	if err := exemptNamespaces(ctx); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// root is the checkout.
+const root = "../.."
+
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return config
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// serveWebhooks serves the operator's validators, as two replicas would that the
+// API server asks in turn: each has an arbiter of its own.
+func serveWebhooks(ctx context.Context, i *install.Installation) {
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: "127.0.0.1", Port: i.WebhookPort, CertDir: i.CertDir})
+	operator, err := client.NewWithWatch(unlimited(i.Config), client.Options{Scheme: scheme})
+	utilruntime.Must(err)
+	replica := func() http.Handler {
+		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace}
+		return admission.WithValidator(scheme, &webhook.AutoScalerValidator{
+			Cached: indexed(operator), Live: operator, Arbiter: arbiter, Limits: v1alpha1.DefaultLimits,
+		})
+	}
+	server.Register("/validate-autoscale-example-com-v1alpha1-autoscaler", &inTurn{replicas: []http.Handler{replica(), replica()}})
+	server.Register("/validate-autoscale-example-com-v1alpha1-metricprofile",
+		admission.WithValidator(scheme, &webhook.MetricProfileValidator{Endpoints: []string{"main"}}))
+	go func() { utilruntime.Must(server.Start(ctx)) }()
+}
+
+type inTurn struct {
+	replicas []http.Handler
+	next     atomic.Uint32
+}
+
+func (t *inTurn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t.replicas[int(t.next.Add(1))%len(t.replicas)].ServeHTTP(w, r)
+}
+
+// exemptNamespaces lets tests store what admission would refuse, in namespaces
+// that say so, and waits until the webhooks are asked everywhere else.
+func exemptNamespaces(ctx context.Context) error {
+	var config admissionv1.ValidatingWebhookConfiguration
+	if err := admin.Get(ctx, client.ObjectKey{Name: "autoscale-operator"}, &config); err != nil {
+		return err
+	}
+	for i := range config.Webhooks {
+		config.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: withoutWebhooks, Operator: metav1.LabelSelectorOpDoesNotExist},
+		}}
+	}
+	if err := admin.Update(ctx, &config); err != nil {
+		return err
+	}
+	exempt, usual := namespace("exempt"), namespace("usual")
+	exempt.Labels = map[string]string{withoutWebhooks: "true"}
+	for _, ns := range []client.Object{exempt, usual} {
+		if err := admin.Create(ctx, ns); err != nil {
+			return err
+		}
+	}
+	return until(ctx, "the webhooks to be in force", func() bool {
+		return tryUnknownProfile(ctx, exempt.Name) == nil && tryUnknownProfile(ctx, usual.Name) != nil
+	})
+}
+
+// until polls every 50 ms, for 30 s at most.
+func until(ctx context.Context, what string, done func() bool) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return fmt.Errorf("waited in vain for %s", what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,404 @@
+//go:build integration
+
+package integration
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/test/builders"
+)
+
+// Scale and status are two writes with no transaction around them. These tests
+// stand in every window between a decision and its record.
+
+func TestScaleSucceedsAndStatusFails_TheNextRoundCountsTheWriteAndDoesNotAddASecondStep(t *testing.T) {
+	for name, restart := range map[string]bool{"same process": false, "after a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deployment(2)
+			h.create(h.autoscaler().Steps(4, 1).Obj())
+			h.metrics.Value(200)
+			h.poll() // the status knows the 2
+			h.advance(15 * time.Second)
+
+			h.metrics.Value(2000)
+			h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+			_, err := h.reconcile("web")
+			require.ErrorContains(t, err, "etcd is down", "a lost status is never silent")
+			require.Equal(t, int32(6), h.replicas(), "the scale was written")
+			require.Equal(t, int32(2), *h.get("web").Status.TargetReplicas, "and nobody recorded it")
+
+			h.beforeStatus = nil
+			if restart {
+				h.restart()
+			}
+			h.advance(50 * time.Millisecond)
+			a := h.poll()
+			assert.Equal(t, int32(6), h.replicas(), "the step of this interval was already taken")
+			assert.Equal(t, int32(6), *a.Status.AppliedReplicas, "the record is made good")
+			assert.NotNil(t, a.Status.LastSuccessfulScaleTime)
+
+			h.advance(15 * time.Second)
+			h.poll()
+			assert.Equal(t, int32(10), h.replicas(), "the next interval has its own step")
+		})
+	}
+}
+
+func TestScaleDownSucceedsAndStatusFails_TheCooldownIsKept(t *testing.T) {
+	for name, restart := range map[string]bool{"same process": false, "after a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deployment(10)
+			h.create(h.autoscaler().Steps(4, 1).DownInterval(60).Obj())
+			h.metrics.Value(1000)
+			h.poll()
+			h.metrics.Value(200)
+			h.advance(15 * time.Second)
+			h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+			_, err := h.reconcile("web")
+			require.Error(t, err)
+			require.Equal(t, int32(9), h.replicas())
+
+			h.beforeStatus = nil
+			if restart {
+				h.restart()
+			}
+			for range 3 {
+				h.advance(15 * time.Second)
+				h.poll()
+				require.Equal(t, int32(9), h.replicas(), "60 s must pass between two scale-downs")
+			}
+			h.pollFor(45 * time.Second)
+			assert.Equal(t, int32(8), h.replicas())
+		})
+	}
+}
+
+// staleDecision changes the world between the decision and its write.
+func staleDecision(t *testing.T, change func(h *harness)) (*harness, *v1alpha1.AutoScaler) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.beforeScale = func() error {
+		h.beforeScale = nil
+		change(h)
+		return nil
+	}
+	return h, h.poll()
+}
+
+func TestTargetIsReplacedBetweenDecisionAndWrite_TheDecisionIsDroppedAndMadeAnew(t *testing.T) {
+	h, a := staleDecision(t, func(h *harness) {
+		d := builders.Deployment(h.namespace, "web", 2)
+		require.NoError(h, h.client.Delete(h.ctx, d))
+		require.NoError(h, h.client.Create(h.ctx, d))
+	})
+	assert.Equal(t, int32(2), h.replicas(), "what was decided for one Deployment is not done to another")
+	h.requireCondition(a, v1alpha1.ConditionAbleToScale, metav1.ConditionFalse, v1alpha1.ReasonScaleConflict)
+	assert.Nil(t, a.Status.AppliedReplicas)
+
+	h.advance(time.Second)
+	a = h.poll()
+	assert.Equal(t, int32(9), h.replicas())
+	h.requireCondition(a, v1alpha1.ConditionAbleToScale, metav1.ConditionTrue, v1alpha1.ReasonScaleReady)
+}
+
+func TestReplicasAreChangedBetweenDecisionAndWrite_TheDecisionIsDropped(t *testing.T) {
+	h, a := staleDecision(t, func(h *harness) { h.scaleByHand(12) })
+
+	assert.Equal(t, int32(12), h.replicas(), "the old number is never applied again")
+	h.requireCondition(a, v1alpha1.ConditionAbleToScale, metav1.ConditionFalse, v1alpha1.ReasonScaleConflict)
+}
+
+func TestWhatTheDecisionRestedOnIsCheckedLiveRightBeforeTheWrite(t *testing.T) {
+	// The reconciler's own reads are a moment old here: it sees the world as it
+	// was before the change.
+	for name, change := range map[string]func(h *harness){
+		"the binding has another owner": func(h *harness) {
+			b := h.binding()
+			b.Spec.OwnerUID, b.Spec.OwnerRef.Name = "other", "other"
+			b.Spec.Epoch++
+			require.NoError(h, h.client.Update(h.ctx, b))
+		},
+		"the binding was released and claimed again": func(h *harness) {
+			b := h.binding()
+			b.Spec.Epoch++
+			require.NoError(h, h.client.Update(h.ctx, b))
+		},
+		"the binding is gone": func(h *harness) { require.NoError(h, h.client.Delete(h.ctx, h.binding())) },
+		"the AutoScaler was paused": func(h *harness) {
+			h.edit(func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true })
+		},
+		"the Deployment was scaled by hand": func(h *harness) { h.scaleByHand(3) },
+		"the Deployment is gone": func(h *harness) {
+			require.NoError(h, h.client.Delete(h.ctx, builders.Deployment(h.namespace, "web", 0)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deployment(2)
+			h.create(h.autoscaler().Obj())
+			h.metrics.Value(200)
+			h.poll()
+			h.advance(15 * time.Second)
+			h.metrics.Value(900)
+			h.afterSample = func() { change(h) }
+
+			_, err := h.reconcile("web")
+
+			require.NoError(t, err, "a lost race is not an error of the operator")
+			assert.Zero(t, h.scaleWrites.Load())
+		})
+	}
+}
+
+func TestFC56_TwoEvaluationsWithin50msTakeOneStep(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Steps(2, 1).Obj())
+	h.metrics.Value(2000)
+
+	h.poll()
+	h.advance(50 * time.Millisecond)
+	h.poll()
+
+	assert.Equal(t, int32(4), h.replicas())
+	assert.Equal(t, int32(1), h.scaleWrites.Load())
+}
+
+func TestFC56_AStaleCacheAfterAnOwnWriteActsOnNothing(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Steps(2, 1).Poll(5).Obj())
+	h.metrics.Value(2000)
+	h.poll()
+	require.Equal(t, int32(4), h.replicas())
+
+	h.staleReplicas = new(int32) // the watch is delayed: the cache still says 2
+	*h.staleReplicas = 2
+	h.advance(6 * time.Second)
+	h.poll()
+	assert.Equal(t, int32(4), h.replicas(), "2 is not what the API server has, so the decision is dropped")
+	assert.Equal(t, int32(1), h.scaleWrites.Load())
+
+	h.staleReplicas = nil
+	h.advance(time.Second)
+	h.poll()
+	assert.Equal(t, int32(6), h.replicas())
+}
+
+func TestFC22_ADeploymentAtZeroIsLeftAloneUntilAPersonScalesItUp(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(0)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+
+	a := h.pollFor(time.Minute)
+	assert.Zero(t, h.replicas())
+	h.requireCondition(a, v1alpha1.ConditionTargetAvailable, metav1.ConditionFalse, v1alpha1.ReasonTargetSuspended)
+	h.requireCondition(a, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonTargetSuspended)
+
+	h.edit(func(a *v1alpha1.AutoScaler) { a.Spec.MinReplicas = 3 })
+	h.poll()
+	assert.Zero(t, h.replicas(), "a raised minimum does not revive it")
+
+	h.scaleByHand(1)
+	h.advance(15 * time.Second)
+	h.poll()
+	assert.Equal(t, int32(9), h.replicas())
+}
+
+func TestFC22_ADeploymentWithoutACountHasOne(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(-1)
+	h.create(h.autoscaler().Bounds(1, 20).Obj())
+	h.metrics.Value(0)
+
+	assert.Equal(t, int32(1), *h.poll().Status.TargetReplicas)
+	assert.Zero(t, h.scaleWrites.Load())
+}
+
+func TestFC23_ALoweredMaximumObeysPauseDryRunStepsAndFailingMetrics(t *testing.T) {
+	lowered := func(t *testing.T, change func(*v1alpha1.AutoScaler)) *harness {
+		h := newHarness(t)
+		h.deployment(40)
+		h.create(h.autoscaler().Bounds(2, 50).Steps(4, 2).Window(300).Obj())
+		h.metrics.Value(4000)
+		h.poll()
+		h.edit(func(a *v1alpha1.AutoScaler) { a.Spec.MaxReplicas = 5; change(a) })
+		h.advance(15 * time.Second)
+		return h
+	}
+	t.Run("paused", func(t *testing.T) {
+		h := lowered(t, func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true })
+		assert.Equal(t, int32(5), *h.poll().Status.DesiredReplicas, "what would be is told")
+		assert.Equal(t, int32(40), h.replicas())
+	})
+	t.Run("dry run", func(t *testing.T) {
+		h := lowered(t, func(a *v1alpha1.AutoScaler) { a.Spec.DryRun = true })
+		assert.Equal(t, int32(5), *h.poll().Status.DesiredReplicas)
+		assert.Equal(t, int32(40), h.replicas())
+	})
+	t.Run("steps, but not the window", func(t *testing.T) {
+		h := lowered(t, func(*v1alpha1.AutoScaler) {})
+		h.poll()
+		assert.Equal(t, int32(38), h.replicas())
+		h.advance(15 * time.Second)
+		h.poll()
+		assert.Equal(t, int32(36), h.replicas())
+	})
+	t.Run("metrics fail", func(t *testing.T) {
+		h := lowered(t, func(*v1alpha1.AutoScaler) {})
+		h.metrics.Empty()
+		h.requireCondition(h.poll(), v1alpha1.ConditionScalingLimited, metav1.ConditionTrue, v1alpha1.ReasonOutOfBounds)
+		assert.Equal(t, int32(40), h.replicas())
+	})
+}
+
+func TestFC16_ADemandOfZeroStaysAtTheMinimumAndWritesNothing(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(15)
+	h.create(h.autoscaler().Bounds(15, 60).Obj())
+	h.metrics.Value(0)
+
+	a := h.pollFor(2 * time.Minute)
+
+	assert.Equal(t, int32(15), h.replicas())
+	assert.Zero(t, h.scaleWrites.Load())
+	h.requireCondition(a, v1alpha1.ConditionScalingLimited, metav1.ConditionTrue, v1alpha1.ReasonAtMinReplicas)
+}
+
+func TestFC11_AnEnormousLoadScalesToTheMaximumAndNotToTheMinimum(t *testing.T) {
+	for name, value := range map[string]float64{"past int32": 214748365, "past int64": 1e19, "the largest float": 1.7e308} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deployment(50)
+			h.create(builders.MakeAutoScaler(h.namespace, "web").Bounds(1, 50).Metric("load", h.profile("total"), "100m").Obj())
+			h.metrics.Value(value)
+
+			a := h.pollFor(time.Minute)
+
+			assert.Equal(t, int32(50), h.replicas())
+			assert.Positive(t, *a.Status.RecommendedReplicas)
+		})
+	}
+}
+
+func TestAMissingPermissionIsSaidAndLookedAtAgainAtTheNextPoll(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.beforeScale = func() error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments/scale"}, "web", errors.New("no"))
+	}
+
+	result, err := h.reconcile("web")
+
+	require.NoError(t, err, "no retry mends a missing permission")
+	assert.Equal(t, 15*time.Second, result.RequeueAfter)
+	h.requireCondition(h.get("web"), v1alpha1.ConditionAbleToScale, metav1.ConditionFalse, v1alpha1.ReasonForbidden)
+	assert.Equal(t, int32(2), h.replicas())
+}
+
+func TestAnAPIServerThatFailsIsRetriedWithBackOff(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.beforeScale = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+
+	_, err := h.reconcile("web")
+
+	require.ErrorContains(t, err, "etcd is down", "the error goes back to the queue, which backs off")
+	h.requireCondition(h.get("web"), v1alpha1.ConditionAbleToScale, metav1.ConditionFalse, v1alpha1.ReasonScaleFailed)
+}
+
+func TestADeletedAutoScalerReleasesItsBindingAndLeavesTheReplicas(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.poll()
+	require.Equal(t, v1alpha1.PhaseHeld, h.binding().Status.Phase)
+
+	require.NoError(t, h.client.Delete(h.ctx, h.get("web")))
+	_, err := h.reconcile("web")
+	require.NoError(t, err)
+
+	b := h.binding()
+	assert.True(t, b.Free())
+	assert.Equal(t, v1alpha1.PhaseFree, b.Status.Phase)
+	assert.Equal(t, int32(9), h.replicas())
+	var d appsv1.Deployment
+	require.NoError(t, h.client.Get(h.ctx, h.key("web"), &d), "the Deployment is not ours to delete")
+	assert.Empty(t, d.OwnerReferences)
+}
+
+func TestAnAutoScalerPointedElsewhereOrTurnedIntoADryRunReleasesItsBinding(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.AutoScaler){
+		"dry run":   func(a *v1alpha1.AutoScaler) { a.Spec.DryRun = true },
+		"elsewhere": func(a *v1alpha1.AutoScaler) { a.Spec.TargetRef.Name = "api" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.deployment(2)
+			h.create(builders.Deployment(h.namespace, "api", 2))
+			h.create(h.autoscaler().Obj())
+			h.metrics.Value(200)
+			h.poll()
+
+			h.edit(change)
+			h.advance(15 * time.Second)
+			h.poll()
+
+			assert.True(t, h.binding().Free())
+		})
+	}
+}
+
+func TestAnHPAThatComesLaterIsHeldAgainstNotFought(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(200)
+	h.poll()
+	h.create(builders.HPA(h.namespace, "late", "web"))
+	h.metrics.Value(900)
+	h.advance(15 * time.Second)
+
+	message := h.requireCondition(h.poll(), v1alpha1.ConditionBound, metav1.ConditionFalse, v1alpha1.ReasonConflictingHPA)
+
+	assert.Contains(t, message, `"late"`)
+	assert.Contains(t, message, "delete hpa late", "the way out is named")
+	assert.Zero(t, h.scaleWrites.Load())
+}
+
+func TestTheReconcilerArbitratesBetweenTwoThatWereStoredPastAdmission(t *testing.T) {
+	h := newHarness(t, withoutWebhooks)
+	h.deployment(2)
+	profile := h.profile("total")
+	h.create(builders.MakeAutoScaler(h.namespace, "first").Metric("load", profile, "100").Obj())
+	h.create(builders.MakeAutoScaler(h.namespace, "second").Metric("load", profile, "50").Obj())
+	h.metrics.Value(400)
+
+	h.requireCondition(h.pollNamed("first"), v1alpha1.ConditionBound, metav1.ConditionTrue, v1alpha1.ReasonClaimHeld)
+	loser := h.pollNamed("second")
+
+	message := h.requireCondition(loser, v1alpha1.ConditionBound, metav1.ConditionFalse, v1alpha1.ReasonHeldByAnother)
+	assert.Contains(t, message, `"first"`)
+	assert.Equal(t, int32(4), h.replicas(), "only the holder's demand counts")
+	assert.Equal(t, int32(1), h.scaleWrites.Load())
+}
