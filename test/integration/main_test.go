@@ -5,12 +5,9 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,8 +31,8 @@ import (
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
-	"example.com/platform/autoscale-operator/test/cluster"
-	"example.com/platform/autoscale-operator/test/cluster/install"
+	"example.com/platform/autoscale-operator/test/builders"
+	"example.com/platform/autoscale-operator/test/controlplane"
 	"example.com/platform/autoscale-operator/webhook"
 )
 
@@ -51,52 +48,26 @@ func TestMain(m *testing.M) {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "integration tests:", err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+	controlplane.Main(m, controlplane.Options{Webhooks: true}, func(cp *controlplane.ControlPlane) {
+		if err := prepare(context.Background(), cp); err != nil {
+			_ = cp.Stop()
+			fmt.Fprintln(os.Stderr, "integration tests:", err)
+			os.Exit(1)
+		}
+	})
 }
 
-// run gives the tests one API server with the operator's manifests installed, and
-// its webhooks served from this process.
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "autoscale-integration-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	c, err := startCluster(context.Background(), filepath.Join(dir, "cluster"), cluster.Options{})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // the webhooks end before what they serve with
-	port, err := freePort()
-	if err != nil {
-		return 0, err
-	}
-	installation, err := install.Apply(ctx, c.Config(), install.Options{Root: root, Dir: filepath.Join(dir, "operator"), WebhookPort: port})
-	if err != nil {
-		return 0, err
-	}
-	if admin, err = client.NewWithWatch(unlimited(c.Config()), client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+// prepare serves the operator's webhooks from this process.
+func prepare(ctx context.Context, cp *controlplane.ControlPlane) (err error) {
+	if admin, err = client.NewWithWatch(unlimited(cp.Config), client.Options{Scheme: scheme}); err != nil {
+		return err
 	}
 	if err := controller.AddIndexes(ctx, indexes); err != nil {
-		return 0, err
+		return err
 	}
-	serveWebhooks(ctx, installation)
-	if err := exemptNamespaces(ctx); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	serveWebhooks(ctx, cp)
+	return exemptNamespaces(ctx)
 }
-
-// root is the checkout.
-const root = "../.."
 
 func unlimited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
@@ -104,20 +75,11 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // serveWebhooks serves the operator's validators, as two replicas would that the
 // API server asks in turn: each has an arbiter of its own.
-func serveWebhooks(ctx context.Context, i *install.Installation) {
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: "127.0.0.1", Port: i.WebhookPort, CertDir: i.CertDir})
-	operator, err := client.NewWithWatch(unlimited(i.Config), client.Options{Scheme: scheme})
+func serveWebhooks(ctx context.Context, cp *controlplane.ControlPlane) {
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: cp.WebhookHost, Port: cp.WebhookPort, CertDir: cp.WebhookCertDir})
+	operator, err := client.NewWithWatch(unlimited(cp.Operator), client.Options{Scheme: scheme})
 	utilruntime.Must(err)
 	replica := func() http.Handler {
 		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace}
@@ -177,4 +139,10 @@ func until(ctx context.Context, what string, done func() bool) error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return nil
+}
+
+// tryUnknownProfile creates, as a dry run, what only the webhook refuses.
+func tryUnknownProfile(ctx context.Context, namespace string) error {
+	a := builders.MakeAutoScaler(namespace, "probe").Metric("load", "missing", "1").Obj()
+	return admin.Create(ctx, a, client.DryRunAll)
 }

@@ -3,10 +3,9 @@
 package integration
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,9 +24,9 @@ import (
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/test/builders"
-	"example.com/platform/autoscale-operator/test/cluster"
 	"example.com/platform/autoscale-operator/test/cluster/install"
 	"example.com/platform/autoscale-operator/test/cluster/process"
+	"example.com/platform/autoscale-operator/test/controlplane"
 	"example.com/platform/autoscale-operator/test/fixture"
 )
 
@@ -35,11 +34,11 @@ import (
 // twice, under its own account: what these tests see is what an install does.
 type operator struct {
 	*testing.T
-	ctx      context.Context
-	cluster  *cluster.Cluster
-	client   client.Client
-	metrics  *fixture.MetricServer
-	replicas [2]*replica
+	ctx          context.Context
+	controlPlane *controlplane.ControlPlane
+	client       client.Client
+	metrics      *fixture.MetricServer
+	replicas     [2]*replica
 }
 
 type replica struct {
@@ -51,45 +50,37 @@ func startOperator(t *testing.T) *operator {
 	t.Helper()
 	o := &operator{T: t, ctx: t.Context(), metrics: fixture.NewMetricServer(t)}
 	dir := t.TempDir()
-	c, err := startCluster(o.ctx, filepath.Join(dir, "cluster"), cluster.Options{AuditLog: true})
+	cp, err := controlplane.Start(o.ctx, controlplane.Options{Webhooks: true, Progress: os.Stderr})
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Stop()) })
-	o.cluster = c
-	o.client, err = client.New(unlimited(c.Config()), client.Options{Scheme: scheme})
+	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	o.controlPlane = cp
+	o.client, err = client.New(unlimited(cp.Config), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	config := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "endpoints:\n- name: main\n  url: %s\n", o.metrics.URL()), 0o600))
 	manager := filepath.Join(dir, "manager")
 	build := exec.CommandContext(o.ctx, "go", "build", "-o", manager, "./cmd/manager")
-	build.Dir = root
+	build.Dir = filepath.Join("..", "..")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 
 	// The API server is told of one replica's port only; the other one serves too,
 	// and is what takes over the reconcilers.
-	var installation *install.Installation
-	for i := range o.replicas {
-		port, err := freePort()
-		require.NoError(t, err)
-		if i == 0 {
-			installation, err = install.Apply(o.ctx, c.Config(), install.Options{Root: root, Dir: filepath.Join(dir, "operator"), WebhookPort: port})
-			require.NoError(t, err)
-		}
-		o.replicas[i] = o.start(i, manager, config, port, installation)
+	for i, port := range []int{cp.WebhookPort, freePort(t)} {
+		o.replicas[i] = o.start(i, manager, config, port)
 	}
 	return o
 }
 
-func (o *operator) start(i int, manager, config string, port int, installation *install.Installation) *replica {
+func (o *operator) start(i int, manager, config string, port int) *replica {
 	o.Helper()
-	probePort, err := freePort()
-	require.NoError(o, err)
-	r := &replica{probes: "127.0.0.1:" + strconv.Itoa(probePort)}
+	r := &replica{probes: "127.0.0.1:" + strconv.Itoa(freePort(o.T))}
+	var err error
 	r.Process, err = process.Start(o.ctx, process.Spec{
 		Name: fmt.Sprintf("manager-%d", i), Path: manager, Dir: filepath.Dir(manager),
 		Args: []string{
-			"--kubeconfig=" + installation.Kubeconfig, "--config=" + config, "--namespace=" + install.Namespace,
-			"--webhook-cert-dir=" + installation.CertDir, "--webhook-port=" + strconv.Itoa(port),
+			"--kubeconfig=" + o.controlPlane.OperatorKubeconfig, "--config=" + config, "--namespace=" + install.Namespace,
+			"--webhook-cert-dir=" + o.controlPlane.WebhookCertDir, "--webhook-port=" + strconv.Itoa(port),
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + r.probes, "--leader-elect=true",
 		},
 		Ready: r.ready,
@@ -97,6 +88,14 @@ func (o *operator) start(i int, manager, config string, port int, installation *
 	require.NoError(o, err)
 	o.Cleanup(func() { _ = r.Stop() })
 	return r
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 func (r *replica) ready(ctx context.Context) error {
@@ -227,43 +226,18 @@ func (o *operator) leaderIsKilled(ns string) {
 	o.within(30*time.Second, "and manages", func() bool { return o.count(ns, "web") == 9 })
 }
 
-// request is what the API server's audit log says of one request.
-type request struct {
-	Stage     string
-	Verb      string
-	User      struct{ Username string }
-	ObjectRef struct{ Resource, Subresource, Name string }
-	Response  struct{ Code int } `json:"responseStatus"`
-}
-
-func (r request) write() bool {
-	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
-}
-
 // requests are those that the operator's account made so far.
-func (o *operator) requests() []request {
+func (o *operator) requests() []controlplane.Request {
 	o.Helper()
-	file, err := os.Open(o.cluster.AuditLogPath())
+	all, err := o.controlPlane.Requests(o.ctx, controlplane.OperatorUser)
 	require.NoError(o, err)
-	defer func() { _ = file.Close() }()
-	var all []request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r request
-		if json.Unmarshal(lines.Bytes(), &r) == nil && r.Stage == "ResponseComplete" &&
-			r.User.Username == "system:serviceaccount:"+install.Namespace+":"+install.ServiceAccount {
-			all = append(all, r)
-		}
-	}
-	require.NoError(o, lines.Err())
 	return all
 }
 
 func (o *operator) noPermissionWasMissing() {
 	o.Helper()
 	for _, r := range o.requests() {
-		assert.NotEqual(o, http.StatusForbidden, r.Response.Code, "%+v", r)
+		assert.NotEqual(o, int32(http.StatusForbidden), r.Code, "%+v", r)
 	}
 }
 
@@ -298,10 +272,10 @@ func TestThreeHundredIdleAutoScalersMakeNoWritesAtTheAPIServer(t *testing.T) {
 	queries = o.metrics.RequestCount()
 	o.within(60*time.Second, "several poll intervals", func() bool { return o.metrics.RequestCount() >= queries+polls*fleet })
 	for _, r := range o.requests()[before:] {
-		if r.ObjectRef.Resource == "leases" {
+		if r.Resource == "leases" {
 			continue // leader election renews its lease, whatever the fleet does
 		}
-		assert.False(t, r.write(), "an idle AutoScaler made a write: %+v", r)
+		assert.False(t, r.IsWrite(), "an idle AutoScaler made a write: %+v", r)
 	}
 	o.noPermissionWasMissing()
 }
