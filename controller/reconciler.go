@@ -95,6 +95,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		e.after = min(e.after, wait)
 	}
 	err = r.run(ctx, e)
+	if ctx.Err() != nil {
+		return ctrl.Result{}, nil // shutting down; the next leader evaluates anew
+	}
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr
 	}

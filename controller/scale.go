@@ -10,17 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
-	"example.com/platform/autoscale-operator/scaling"
 )
 
 // scaleEvent is a write that succeeded.
-type scaleEvent struct {
-	from, to int32
-	rule     scaling.Rule
-}
+type scaleEvent struct{ from, to int32 }
 
 // scale writes the decided count, if it differs and writing is allowed.
 func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
@@ -34,12 +31,16 @@ func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 		return true, nil
 	}
 	if err := r.write(ctx, e, to); err != nil {
+		log.FromContext(ctx).Info("not scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
+			"from", from, "to", to, "why", err.Error())
 		return true, e.scaleFailed(err)
 	}
 	e.record.scaled(e.now, e.target.uid, from, to, e.policy.PollInterval)
 	r.records.put(a, e.record)
-	e.scaled = &scaleEvent{from: from, to: to, rule: e.decision.Rule}
+	e.scaled = &scaleEvent{from: from, to: to}
 	countScale("written")
+	log.FromContext(ctx).Info("scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
+		"from", from, "to", to, "recommended", e.decision.Recommended, "desired", e.decision.Desired, "rule", e.decision.Rule)
 	e.ableToScale()
 	return true, nil
 }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/platform/autoscale-operator/scaling/prometheus"
+)
+
+func load(t *testing.T, content string) (*config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return loadConfig(path)
+}
+
+func TestTheShippedConfigurationLoads(t *testing.T) {
+	c, err := loadConfig(filepath.Join("..", "..", "config", "manager", "config.yaml"))
+	require.NoError(t, err)
+	assert.Equal(t, int32(1000), c.limits().MaxReplicas)
+	assert.Equal(t, []string{"main"}, c.endpointNames())
+	_, err = prometheus.NewClient(c.Endpoints, nil)
+	assert.NoError(t, err)
+}
+
+func TestLimitsHaveADefault(t *testing.T) {
+	c, err := load(t, "endpoints: [{name: main, url: 'http://prometheus:9090'}]")
+	require.NoError(t, err)
+	assert.Equal(t, int32(1000), c.limits().MaxReplicas)
+}
+
+func TestABadConfigurationSaysWhereAndWhat(t *testing.T) {
+	const endpoint = "endpoints: [{name: main, url: 'http://prometheus:9090'}]\n"
+	for name, tc := range map[string]struct {
+		content string
+		want    []string
+	}{
+		"empty":               {"", []string{"endpoints"}},
+		"not YAML":            {"endpoints: [", []string{"yaml"}},
+		"a misspelt limit":    {endpoint + "limits: {max_replica: 5}", []string{"max_replica"}},
+		"a misspelt section":  {endpoint + "limit: {max_replicas: 5}", []string{"limit"}},
+		"a misspelt endpoint": {"endpoints: [{name: main, urll: 'http://prometheus:9090'}]", []string{"urll"}},
+		"a limit of 0":        {endpoint + "limits: {max_replicas: 0}", []string{"limits.max_replicas", "from 1 to 100000"}},
+		"a negative limit":    {endpoint + "limits: {max_replicas: -1}", []string{"limits.max_replicas"}},
+		"an enormous limit":   {endpoint + "limits: {max_replicas: 100001}", []string{"limits.max_replicas"}},
+		"a limit past int32":  {endpoint + "limits: {max_replicas: 99999999999}", []string{"line 2", "int32"}},
+		"a limit in words":    {endpoint + "limits: {max_replicas: many}", []string{"many"}},
+		"a key twice":         {endpoint + endpoint, []string{"endpoints"}},
+		"binary":              {"\x00\x01", []string{"yaml"}},
+		"an alias that multiplies": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n" +
+			"endpoints: [*f,*f,*f,*f,*f,*f,*f,*f,*f]", []string{"yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, tc.content)
+			require.Error(t, err)
+			for _, want := range tc.want {
+				assert.ErrorContains(t, err, want)
+			}
+		})
+	}
+	_, err := loadConfig(filepath.Join(t.TempDir(), "absent.yaml"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestACredentialFileIsFoundBesideTheConfiguration(t *testing.T) {
+	c, err := load(t, "endpoints: [{name: main, url: 'http://prometheus:9090', basic_auth: {username: u, password_file: secret}}]")
+	require.NoError(t, err)
+	file := c.Endpoints[0].HTTPClientConfig.BasicAuth.PasswordFile
+	assert.True(t, filepath.IsAbs(file) && strings.HasSuffix(file, "secret"), file)
+}

@@ -1,0 +1,174 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/test/builders"
+)
+
+var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+func number(n int32) *int32 { return &n }
+
+// evaluationAt gives an evaluation whose status was written age ago.
+func evaluationAt(age time.Duration) *evaluation {
+	a := builders.MakeAutoScaler("production", "web").Obj()
+	a.Status = v1alpha1.AutoScalerStatus{
+		RecommendedReplicas: number(9), DesiredReplicas: number(9), TargetReplicas: number(9),
+		LastDecision: &v1alpha1.DecisionTrace{Time: metav1.NewTime(noon.Add(-age)), Current: 9, Result: 9},
+	}
+	return &evaluation{now: noon, before: a, autoscaler: a.DeepCopy()}
+}
+
+func TestAStatusIsWrittenWhenItSaysSomethingNew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age    time.Duration
+		change func(s *v1alpha1.AutoScalerStatus)
+		want   bool
+	}{
+		"nothing changed": {time.Hour, func(*v1alpha1.AutoScalerStatus) {}, false},
+		"the time of the decision alone": {time.Hour, func(s *v1alpha1.AutoScalerStatus) {
+			s.LastDecision.Time = metav1.NewTime(noon)
+		}, false},
+		"a wavering recommendation, just written": {30 * time.Second, func(s *v1alpha1.AutoScalerStatus) {
+			s.RecommendedReplicas = number(8)
+			s.LastDecision.Time = metav1.NewTime(noon)
+		}, false},
+		"a wavering recommendation, wrong for a while": {time.Minute, func(s *v1alpha1.AutoScalerStatus) {
+			s.RecommendedReplicas = number(8)
+			s.LastDecision.Time = metav1.NewTime(noon)
+		}, true},
+		"another count": {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.TargetReplicas = number(8) }, true},
+		"another aim":   {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.DesiredReplicas = number(8) }, true},
+		"a condition": {time.Second, func(s *v1alpha1.AutoScalerStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Ready"})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evaluationAt(tc.age)
+			tc.change(&e.autoscaler.Status)
+			assert.Equal(t, tc.want, e.worthWriting())
+		})
+	}
+}
+
+func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(t *testing.T) {
+	pending := func(last time.Duration, change func(e *evaluation)) bool {
+		e := evaluationAt(time.Minute)
+		e.record.memory = scaling.Memory{Target: "d", Observed: noon.UnixMicro()}
+		e.target.uid = "d"
+		e.decision.PendingDown = true
+		e.holding = holdingOf("d")
+		e.policy = scaling.Policy{PollInterval: 15 * time.Second, Metrics: []scaling.Metric{{Behavior: scaling.Behavior{DownStabilization: 5 * time.Minute}}}}
+		stored := &v1alpha1.DecisionMemory{TargetUID: "d", ObservedTime: metav1.NewMicroTime(noon.Add(-last))}
+		change(e)
+		return e.scalesOrWaits(stored)
+	}
+	as := func(*evaluation) {}
+	assert.False(t, pending(24*time.Second, as))
+	assert.True(t, pending(25*time.Second, as), "300 s / 12")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.decision.PendingDown = false }), "steady")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.holding = nil }), "not ours to scale")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.autoscaler.Spec.Paused = true }), "a pause may last for ever")
+	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
+	assert.True(t, pending(0, func(e *evaluation) { e.scaled = &scaleEvent{} }))
+}
+
+func TestAnEventIsATransition(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+		return &metav1.Condition{Type: kind, Status: status, Reason: reason}
+	}
+	metrics, limited := v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited
+	for name, tc := range map[string]struct {
+		was, now *metav1.Condition
+		want     bool
+	}{
+		"a problem appears":       {nil, condition(metrics, "False", "NoData"), true},
+		"a problem lasts":         {condition(metrics, "False", "NoData"), condition(metrics, "False", "NoData"), false},
+		"a problem changes":       {condition(metrics, "False", "NoData"), condition(metrics, "False", "Timeout"), true},
+		"a problem is mended":     {condition(metrics, "False", "NoData"), condition(metrics, "True", "SamplesValid"), true},
+		"all is well at first":    {nil, condition(metrics, "True", "SamplesValid"), false},
+		"all stays well":          {condition(metrics, "True", "SamplesValid"), condition(metrics, "True", "SamplesValid"), false},
+		"demand exceeds the cap":  {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), true},
+		"a step limits":           {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonScaleUpStepLimited), false},
+		"a dry run was asked for": {nil, condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonDryRun), false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, transition(tc.was, tc.now)) })
+	}
+}
+
+func TestADeploymentWakesForWhatBearsOnADecision(t *testing.T) {
+	base := builders.Deployment("production", "web", 3)
+	for name, tc := range map[string]struct {
+		change func(d *appsv1.Deployment)
+		want   bool
+	}{
+		"a new image":        {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "new" }, false},
+		"a pod became ready": {func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 1 }, false},
+		"another count":      {func(d *appsv1.Deployment) { d.Spec.Replicas = number(4) }, true},
+		"no count":           {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, true},
+		"going":              {func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
+		"replaced":           {func(d *appsv1.Deployment) { d.UID = "new" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := base.DeepCopy()
+			tc.change(next)
+			assert.Equal(t, tc.want, countChanged.Update(event.UpdateEvent{ObjectOld: base, ObjectNew: next}))
+		})
+	}
+}
+
+func TestAnHPAWakesWhenItsTargetChangesAndNotForItsStatus(t *testing.T) {
+	was := builders.HPA("production", "old", "web")
+	status := was.DeepCopy()
+	status.Status.CurrentReplicas = 7
+	moved := was.DeepCopy()
+	moved.Spec.ScaleTargetRef.Name = "api"
+	changed := func(now *autoscalingv2.HorizontalPodAutoscaler) bool {
+		return retargeted.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: now})
+	}
+	assert.False(t, changed(status))
+	assert.True(t, changed(moved))
+}
+
+func TestABindingFreedWithoutARecordStillBelongsToItsLastOwner(t *testing.T) {
+	b := &v1alpha1.ScaleBinding{}
+	b.Spec.Epoch = 3
+	b.Status = v1alpha1.ScaleBindingStatus{Epoch: 2, Transitions: []v1alpha1.BindingTransition{{Owner: "web"}}}
+	assert.Equal(t, []string{"web"}, ownerOf(client.Object(b)))
+	b.Status.Epoch = 3
+	assert.Empty(t, ownerOf(client.Object(b)))
+}
+
+func TestOnlyAScaleWriteOfOursIsOurs(t *testing.T) {
+	d := builders.Deployment("production", "web", 3)
+	entries := func(e ...metav1.ManagedFieldsEntry) *appsv1.Deployment { d.ManagedFields = e; return d }
+	assert.True(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: FieldManager, Subresource: "scale"}), FieldManager))
+	assert.False(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: "kubectl", Subresource: "scale"}), FieldManager))
+	assert.False(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: FieldManager}), FieldManager))
+	assert.False(t, scaledBy(entries(), FieldManager))
+}
+
+func TestFC3_SamplesAreCountedByReason(t *testing.T) {
+	count := func(reason string) float64 { return testutil.ToFloat64(samplesTotal.WithLabelValues("orders", reason)) }
+	before, valid := count("NoData"), count("Valid")
+	countSample("orders", scaling.Sample{Reason: "NoData"})
+	countSample("orders", scaling.Sample{Validity: scaling.Valid, Value: 1})
+	assert.Equal(t, before+1, count("NoData"))
+	assert.Equal(t, valid+1, count("Valid"))
+}
+
+func holdingOf(uid types.UID) *binding.Holding { return &binding.Holding{TargetUID: uid} }

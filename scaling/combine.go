@@ -1,0 +1,65 @@
+package scaling
+
+// combine joins the metrics: the highest wins, and nothing is removed while a
+// metric is not fully valid.
+//
+//	recommended = max(raw)        over the usable metrics
+//	desired     = max(stabilized)
+//	replicas    = max(limited)
+//
+// With a metric that is not valid, desired and replicas are at least current;
+// with none that is usable they are current.
+func (d *Decision) combine(p *Policy, current int32) {
+	usable, highestRaw, highestLimited := 0, 0, 0
+	var bounded int32
+	for i := range p.Metrics {
+		t := &d.Metrics[i]
+		if t.Validity == Invalid {
+			continue
+		}
+		if t.Validity == Valid {
+			d.ValidMetrics++
+		}
+		if t.Raw > d.Metrics[highestRaw].Raw {
+			highestRaw = i
+		}
+		// A usable metric's limit is at least 1, so it beats an unusable one's 0.
+		if h := &d.Metrics[highestLimited]; t.Limited > h.Limited || t.Limited == h.Limited && t.Raw > h.Raw {
+			highestLimited = i
+		}
+		bounded = max(bounded, t.Bounded)
+		d.Desired = max(d.Desired, t.Stabilized)
+		usable++
+	}
+	if usable == 0 {
+		d.hold(p, current, RuleAllMetricsInvalid)
+		return
+	}
+	d.Recommended = d.Metrics[highestRaw].Raw
+	d.Replicas = d.Metrics[highestLimited].Limited
+	switch {
+	case d.Replicas < d.Recommended:
+		// The highest demand was cut, so its own last rule says why.
+		d.Rule = d.Metrics[highestRaw].Rule
+	case d.Replicas > d.Recommended:
+		// Every demand is lower, so the metric that holds says why.
+		d.Rule = d.Metrics[highestLimited].Rule
+	}
+	if !d.Degraded() {
+		d.PendingDown = bounded < d.Replicas
+		return
+	}
+	if d.Replicas < current {
+		d.hold(p, current, RuleSomeMetricsInvalid)
+	}
+	d.Desired = max(d.Desired, current)
+}
+
+// hold keeps the current count. Outside the bounds that is worth saying, as
+// only valid metrics bring it back.
+func (d *Decision) hold(p *Policy, current int32, why Rule) {
+	d.Desired, d.Replicas, d.Rule = current, current, why
+	if current != p.clamp(current) {
+		d.Rule = RuleOutOfBounds
+	}
+}

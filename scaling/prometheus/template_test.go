@@ -1,0 +1,180 @@
+package prometheus
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRenderPutsQuotedValuesInPlaceOfPlaceholders(t *testing.T) {
+	vars := Vars{Namespace: "production", Target: "order-service"}
+	cases := map[string]struct{ template, want string }{
+		"both placeholders": {
+			`sum(rate(http_requests_total{namespace=$namespace,deployment=$target}[1m]))`,
+			`sum(rate(http_requests_total{namespace="production",deployment="order-service"}[1m]))`,
+		},
+		"one of them twice":           {`a{n=$namespace} + b{n=$namespace}`, `a{n="production"} + b{n="production"}`},
+		"none":                        {`vector(1)`, `vector(1)`},
+		"at the very end":             {`label_replace(up, $target`, `label_replace(up, "order-service"`},
+		"dollar in a double string":   {`up{p=~"api-.*$"}`, `up{p=~"api-.*$"}`},
+		"dollar in a single string":   {`up{p=~'(a|b)$'}`, `up{p=~'(a|b)$'}`},
+		"dollar in a raw string":      {"up{p=~`^\\d+$`}", "up{p=~`^\\d+$`}"},
+		"capture groups in a string":  {`label_replace(up, "a", "$1", "b", "(.*)")`, `label_replace(up, "a", "$1", "b", "(.*)")`},
+		"longer name in a string":     {`up{p="$targets"}`, `up{p="$targets"}`},
+		"escaped quote in a string":   {`up{p="\"",n=$namespace}`, `up{p="\"",n="production"}`},
+		"escaped backslash at an end": {`up{p="\\",n=$namespace}`, `up{p="\\",n="production"}`},
+		"backslash in a raw string":   {"up{p=`\\`,n=$namespace}", "up{p=`\\`,n=\"production\"}"},
+		"hash in a string":            {`up{p="#",n=$namespace}`, `up{p="#",n="production"}`},
+		"quote in a comment":          {"up # it's $target\n{n=$namespace}", "up # it's $target\n{n=\"production\"}"},
+		"unknown name in a comment":   {"up # $x and \"$target\"", "up # $x and \"$target\""},
+		"comment ended by a return":   {"up #'\r{n=$namespace}", "up #'\r{n=\"production\"}"},
+		"raw string over two lines":   {"up{p=`a\nb`,n=$namespace}", "up{p=`a\nb`,n=\"production\"}"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Render(c.template, vars)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+			assert.NoError(t, ValidateTemplate(c.template))
+		})
+	}
+}
+
+func TestTemplatesThatCannotBeRenderedAreRefused(t *testing.T) {
+	cases := map[string]struct{ template, says string }{
+		"empty":                       {"", "is empty"},
+		"blank":                       {" \n", "is empty"},
+		"too long":                    {strings.Repeat("a", MaxTemplateBytes+1), "4097 bytes long, more than 4096"},
+		"placeholder in quotes":       {`up{n="$namespace"}`, `position 6: placeholder $namespace stands inside a string; drop the quotes, as in label=$namespace`},
+		"placeholder in single quote": {`up{n='$target'}`, "placeholder $target stands inside a string"},
+		"placeholder in raw string":   {"up{n=`$target`}", "placeholder $target stands inside a string"},
+		"placeholder within a regexp": {`up{pod=~"$target-.*"}`, "placeholder $target stands inside a string"},
+		"braced placeholder":          {`up{n="${namespace}"}`, "placeholder $namespace stands inside a string"},
+		"unknown placeholder":         {`up{c=$cluster}`, "position 6: unknown placeholder $cluster; $namespace and $target are the placeholders"},
+		"longer than a known one":     {`up{c=$targets}`, "unknown placeholder $targets"},
+		"in another case":             {`up{c=$Target}`, "unknown placeholder $Target"},
+		"dollar alone":                {`up{c=$}`, "begins no placeholder"},
+		"braces outside a string":     {`up{c=${target}}`, "begins no placeholder"},
+		"number":                      {`up{c=$1}`, "begins no placeholder"},
+		"string without an end":       {`up{c="a}`, `string that begins with " has no end`},
+		"string ended by an escape":   {`up{c="a\"}`, `string that begins with " has no end`},
+		"escape at the very end":      {`up{c="a\`, `string that begins with " has no end`},
+		"raw string without an end":   {"up{c=`a}", "string that begins with ` has no end"},
+		"string over two lines":       {"up{c=\"a\nb\"}", `string that begins with " does not end on its line`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := ValidateTemplate(c.template)
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), c.says)
+			_, rendered := Render(c.template, Vars{Namespace: "n", Target: "t"})
+			assert.EqualError(t, rendered, err.Error())
+		})
+	}
+}
+
+func TestPlaceholderWithoutAValueIsRefused(t *testing.T) {
+	_, err := Render(`up{n=$namespace}`, Vars{Target: "t"})
+	assert.EqualError(t, err, "query: no value for $namespace")
+	_, err = Render(`up{n=$namespace}`, Vars{Namespace: "n"})
+	assert.NoError(t, err, "a placeholder that does not occur needs no value")
+}
+
+func TestFC10_HostileNamesStayInsideTheirLiteral(t *testing.T) {
+	hostile := []string{
+		`"} or vector(1e9) #`, `'} or vector(1e9) #`, "`} or vector(1e9) #", `\`, `\"`, "a\nb", "a\r#", "\x00", "\xff", "é", `$namespace`, `"`,
+	}
+	for _, name := range hostile {
+		t.Run(strconv.Quote(name), func(t *testing.T) {
+			query, err := Render(`sum(x{namespace=$namespace,deployment=$target})`, Vars{Namespace: name, Target: "web"})
+			require.NoError(t, err)
+			// A placeholder in a value is refused as a template, so this reads
+			// the query by the same rules but below that check.
+			texts := literals(t, query)
+			require.Equal(t, []string{name, "web"}, texts)
+		})
+	}
+}
+
+// literals reads a query by PromQL's lexical rules and returns the values of
+// its string literals.
+func literals(tb testing.TB, query string) []string {
+	tb.Helper()
+	var values []string
+	for rest := query; rest != ""; {
+		switch {
+		case strings.HasPrefix(rest, "#"):
+			return values
+		case strings.ContainsAny(rest[:1], "\"'`"):
+			quoted, err := strconv.QuotedPrefix(rest)
+			require.NoError(tb, err, "in %q", query)
+			value, err := strconv.Unquote(quoted)
+			require.NoError(tb, err)
+			values, rest = append(values, value), rest[len(quoted):]
+		default:
+			rest = rest[1:]
+		}
+	}
+	return values
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add(`sum(x{namespace=$namespace,deployment=$target})`, "production", "web")
+	f.Add("a{b='\\'',c=`\\`} # $x\n + $target", `"} or vector(1e9) #`, "\\")
+	f.Add(`up{p=~"api-.*$",n="$namespace"}`, "\xff", "\n")
+	f.Fuzz(func(t *testing.T, template, namespace, target string) {
+		query, err := Render(template, Vars{Namespace: namespace, Target: target})
+		if err != nil {
+			assert.Empty(t, query)
+			return
+		}
+		require.NoError(t, ValidateTemplate(template))
+		// What is not a placeholder is unchanged, and each placeholder became
+		// exactly one literal with the value.
+		parts, err := splitTemplate(template)
+		require.NoError(t, err)
+		rest := query
+		for _, p := range parts {
+			if p.kind != placeholder {
+				require.True(t, strings.HasPrefix(rest, p.text))
+				rest = rest[len(p.text):]
+				continue
+			}
+			want := namespace
+			if p.text == "$target" {
+				want = target
+			}
+			quoted, err := strconv.QuotedPrefix(rest)
+			require.NoError(t, err)
+			value, err := strconv.Unquote(quoted)
+			require.NoError(t, err)
+			require.Equal(t, want, value)
+			rest = rest[len(quoted):]
+		}
+		require.Empty(t, rest)
+	})
+}
+
+func TestExcerptIsOneShortLineWithoutSecrets(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"plain":           {"many-to-many matching", "many-to-many matching"},
+		"lines":           {" a\r\n\tb ", "a b"},
+		"control":         {"a\x1b[31mb\x00", "a[31mb"},
+		"address":         {`Get "https://u:p@host:9090/x?y=z": EOF`, `Get "[address]": EOF`},
+		"bearer":          {"authorization: Bearer abc.DEF-1", "authorization: [credential]"},
+		"basic":           {"Basic dXNlcjpwYXNz was refused", "[credential] was refused"},
+		"broken encoding": {"a\xffb", "ab"},
+		"long":            {strings.Repeat("x", 300), strings.Repeat("x", 253) + "…"},
+		"long, two-byte":  {strings.Repeat("é", 300), strings.Repeat("é", 126) + "…"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := excerpt(c.text)
+			assert.Equal(t, c.want, got)
+			assert.LessOrEqual(t, len(got), maxExcerpt)
+		})
+	}
+}
