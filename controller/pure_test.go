@@ -156,10 +156,10 @@ func TestABindingFreedWithoutARecordStillBelongsToItsLastOwner(t *testing.T) {
 func TestOnlyAScaleWriteOfOursIsOurs(t *testing.T) {
 	d := builders.Deployment("production", "web", 3)
 	entries := func(e ...metav1.ManagedFieldsEntry) *appsv1.Deployment { d.ManagedFields = e; return d }
-	assert.True(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: FieldManager, Subresource: "scale"}), FieldManager))
-	assert.False(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: "kubectl", Subresource: "scale"}), FieldManager))
-	assert.False(t, scaledBy(entries(metav1.ManagedFieldsEntry{Manager: FieldManager}), FieldManager))
-	assert.False(t, scaledBy(entries(), FieldManager))
+	assert.True(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: FieldManager, Subresource: "scale"})))
+	assert.False(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: "kubectl", Subresource: "scale"})))
+	assert.False(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: FieldManager})))
+	assert.False(t, scaledByUs(entries()))
 }
 
 func TestFC3_SamplesAreCountedByReason(t *testing.T) {

@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err = r.run(ctx, e)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, nil // shutting down; the next leader evaluates anew
+		return ctrl.Result{}, nil //nolint:nilerr // shutting down; the next leader evaluates anew
 	}
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr

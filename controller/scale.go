@@ -80,7 +80,7 @@ func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) e
 		return err
 	}
 	if latest.UID != e.autoscaler.UID || latest.Generation != e.autoscaler.Generation {
-		return errStale("the AutoScaler's spec changed")
+		return staleError("the AutoScaler's spec changed")
 	}
 	if err := r.Arbiter.Verify(ctx, *e.holding); err != nil {
 		return err
@@ -92,23 +92,23 @@ func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) e
 	}
 	switch {
 	case scale.UID != e.target.uid:
-		return errStale("the Deployment was replaced")
+		return staleError("the Deployment was replaced")
 	case scale.Spec.Replicas != e.target.replicas:
-		return errStale("the replica count was changed")
+		return staleError("the replica count was changed")
 	}
 	scale.Spec.Replicas = replicas
 	return r.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(&scale), client.FieldOwner(FieldManager))
 }
 
-// errStale is a decision that came too late.
-type errStale string
+// staleError is a decision that came too late.
+type staleError string
 
-func (e errStale) Error() string { return string(e) + " since the decision was made" }
+func (e staleError) Error() string { return string(e) + " since the decision was made" }
 
 // scaleFailed sorts a failed write. A lost race is made anew a moment later, a
 // missing permission is looked at again at the next poll, anything else backs off.
 func (e *evaluation) scaleFailed(err error) (failed error) {
-	var stale errStale
+	var stale staleError
 	reason := v1alpha1.ReasonScaleFailed
 	switch {
 	case errors.As(err, &stale), errors.Is(err, binding.ErrLost), apierrors.IsConflict(err), apierrors.IsNotFound(err):

@@ -39,7 +39,7 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 	e.target.uid = d.UID
 	e.target.ready = d.Status.ReadyReplicas
 	e.target.replicas = count(&d)
-	e.target.scaledByUs = scaledBy(&d, FieldManager)
+	e.target.scaledByUs = scaledByUs(&d)
 	e.observeTarget()
 	return false, nil
 }
@@ -70,12 +70,11 @@ func (e *evaluation) observeTarget() {
 	e.setTrue(v1alpha1.ConditionTargetAvailable, v1alpha1.ReasonTargetFound, "the Deployment exists")
 }
 
-// scaledBy says whether the last change of the replica count was made by manager
-// through the scale subresource. A later change by anyone else takes the field
-// away from that entry.
-func scaledBy(d *appsv1.Deployment, manager string) bool {
+// scaledByUs says whether the last change of the replica count was a /scale write
+// of ours. A later change by anyone else takes the field away from that entry.
+func scaledByUs(d *appsv1.Deployment) bool {
 	for i := range d.ManagedFields {
-		if f := &d.ManagedFields[i]; f.Manager == manager && f.Subresource == "scale" {
+		if f := &d.ManagedFields[i]; f.Manager == FieldManager && f.Subresource == "scale" {
 			return true
 		}
 	}

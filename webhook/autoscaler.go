@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	appsv1 "k8s.io/api/apps/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -32,8 +31,8 @@ type AutoScalerValidator struct {
 	Limits       v1alpha1.Limits
 }
 
-// WarnTargetMissing: the AutoScaler is admitted before its Deployment.
-const WarnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in namespace %q yet; the AutoScaler waits for it"
+// warnTargetMissing is said when the AutoScaler is admitted before its Deployment.
+const warnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in namespace %q yet; the AutoScaler waits for it"
 
 // ValidateCreate checks a new AutoScaler and claims its target.
 func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
@@ -155,7 +154,7 @@ func (v *AutoScalerValidator) exists(ctx context.Context, a *v1alpha1.AutoScaler
 func (v *AutoScalerValidator) warnings(ctx context.Context, a *v1alpha1.AutoScaler) admission.Warnings {
 	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.TargetRef.Name}
 	if err := v.get(ctx, key, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
-		return admission.Warnings{fmt.Sprintf(WarnTargetMissing, key.Name, key.Namespace)}
+		return admission.Warnings{fmt.Sprintf(warnTargetMissing, key.Name, key.Namespace)}
 	}
 	return nil
 }

@@ -40,18 +40,18 @@ func TestABadConfigurationSaysWhereAndWhat(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"empty":               {"", []string{"endpoints"}},
-		"not YAML":            {"endpoints: [", []string{"yaml"}},
-		"a misspelt limit":    {endpoint + "limits: {max_replica: 5}", []string{"max_replica"}},
-		"a misspelt section":  {endpoint + "limit: {max_replicas: 5}", []string{"limit"}},
-		"a misspelt endpoint": {"endpoints: [{name: main, urll: 'http://prometheus:9090'}]", []string{"urll"}},
-		"a limit of 0":        {endpoint + "limits: {max_replicas: 0}", []string{"limits.max_replicas", "from 1 to 100000"}},
-		"a negative limit":    {endpoint + "limits: {max_replicas: -1}", []string{"limits.max_replicas"}},
-		"an enormous limit":   {endpoint + "limits: {max_replicas: 100001}", []string{"limits.max_replicas"}},
-		"a limit past int32":  {endpoint + "limits: {max_replicas: 99999999999}", []string{"line 2", "int32"}},
-		"a limit in words":    {endpoint + "limits: {max_replicas: many}", []string{"many"}},
-		"a key twice":         {endpoint + endpoint, []string{"endpoints"}},
-		"binary":              {"\x00\x01", []string{"yaml"}},
+		"empty":                 {"", []string{"endpoints"}},
+		"not YAML":              {"endpoints: [", []string{"yaml"}},
+		"a misspelled limit":    {endpoint + "limits: {max_replica: 5}", []string{"max_replica"}},
+		"a misspelled section":  {endpoint + "limit: {max_replicas: 5}", []string{"limit"}},
+		"a misspelled endpoint": {"endpoints: [{name: main, urll: 'http://prometheus:9090'}]", []string{"urll"}},
+		"a limit of 0":          {endpoint + "limits: {max_replicas: 0}", []string{"limits.max_replicas", "from 1 to 100000"}},
+		"a negative limit":      {endpoint + "limits: {max_replicas: -1}", []string{"limits.max_replicas"}},
+		"an enormous limit":     {endpoint + "limits: {max_replicas: 100001}", []string{"limits.max_replicas"}},
+		"a limit past int32":    {endpoint + "limits: {max_replicas: 99999999999}", []string{"line 2", "int32"}},
+		"a limit in words":      {endpoint + "limits: {max_replicas: many}", []string{"many"}},
+		"a key twice":           {endpoint + endpoint, []string{"endpoints"}},
+		"binary":                {"\x00\x01", []string{"yaml"}},
 		"an alias that multiplies": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n" +
 			"endpoints: [*f,*f,*f,*f,*f,*f,*f,*f,*f]", []string{"yaml"}},

@@ -35,12 +35,17 @@ func Policy(a *v1alpha1.AutoScaler, profiles []*v1alpha1.MetricProfile) (scaling
 		if err != nil {
 			return scaling.Policy{}, fmt.Errorf("spec.metrics[%d].targetPerReplica: %w", i, err)
 		}
+		var profile *v1alpha1.MetricProfile
+		if i < len(profiles) {
+			profile = profiles[i]
+		}
+		limits := behavior(cmp.Or(m.Behavior, a.Spec.Behavior))
 		p.Metrics[i] = scaling.Metric{
 			Name:             m.Name,
+			Key:              key(m, profile, limits.DownStabilization),
 			TargetPerReplica: target,
-			Behavior:         behavior(cmp.Or(m.Behavior, a.Spec.Behavior)),
+			Behavior:         limits,
 		}
-		p.Metrics[i].Key = key(m, profiles[i], p.Metrics[i].Behavior.DownStabilization)
 	}
 	return p, nil
 }
