@@ -18,6 +18,7 @@ import (
 // begin with, steps of 4 up and 1 down.
 
 func accepted(t *testing.T) *harness {
+	t.Helper()
 	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Steps(4, 1).Window(60).DownInterval(30).Obj())
@@ -145,6 +146,7 @@ func TestAnswersThatAreNoLoadAreNotTakenForZeroLoad(t *testing.T) {
 }
 
 func twoMetrics(t *testing.T) (h *harness, second string) {
+	t.Helper()
 	h = newHarness(t)
 	h.deployment(8)
 	second = h.profile("second")

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -124,21 +125,9 @@ func exemptNamespaces(ctx context.Context) error {
 			return err
 		}
 	}
-	return until(ctx, "the webhooks to be in force", func() bool {
-		return tryUnknownProfile(ctx, exempt.Name) == nil && tryUnknownProfile(ctx, usual.Name) != nil
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return tryUnknownProfile(ctx, exempt.Name) == nil && tryUnknownProfile(ctx, usual.Name) != nil, nil
 	})
-}
-
-// until polls every 50 ms, for 30 s at most.
-func until(ctx context.Context, what string, done func() bool) error {
-	deadline := time.Now().Add(30 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("waited in vain for %s", what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return nil
 }
 
 // tryUnknownProfile creates, as a dry run, what only the webhook refuses.

@@ -87,6 +87,7 @@ func TestScaleDownSucceedsAndStatusFails_TheCooldownIsKept(t *testing.T) {
 
 // staleDecision changes the world between the decision and its write.
 func staleDecision(t *testing.T, change func(h *harness)) (*harness, *v1alpha1.AutoScaler) {
+	t.Helper()
 	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Obj())
@@ -96,7 +97,8 @@ func staleDecision(t *testing.T, change func(h *harness)) (*harness, *v1alpha1.A
 		change(h)
 		return nil
 	}
-	return h, h.poll()
+	a := h.poll()
+	return h, a
 }
 
 func TestTargetIsReplacedBetweenDecisionAndWrite_TheDecisionIsDroppedAndMadeAnew(t *testing.T) {
@@ -232,6 +234,7 @@ func TestFC22_ADeploymentWithoutACountHasOne(t *testing.T) {
 
 func TestFC23_ALoweredMaximumObeysPauseDryRunStepsAndFailingMetrics(t *testing.T) {
 	lowered := func(t *testing.T, change func(*v1alpha1.AutoScaler)) *harness {
+		t.Helper()
 		h := newHarness(t)
 		h.deployment(40)
 		h.create(h.autoscaler().Bounds(2, 50).Steps(4, 2).Window(300).Obj())
