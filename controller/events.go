@@ -43,12 +43,13 @@ func (r *Reconciler) tell(e *evaluation) {
 }
 
 // transition says whether a condition's change is news: it became a problem, it
-// became another problem, or it was mended.
+// became another problem, or it was mended. Another limit in the place of one that
+// was a problem mends nothing.
 func transition(was, now *metav1.Condition) bool {
 	if isProblem(now) {
 		return was == nil || was.Status != now.Status || was.Reason != now.Reason
 	}
-	return was != nil && isProblem(was)
+	return was != nil && isProblem(was) && now.Type != v1alpha1.ConditionScalingLimited
 }
 
 // isProblem: demand beyond the cap is one, because the service lacks capacity and

@@ -96,15 +96,16 @@ func TestAnEventIsATransition(t *testing.T) {
 		was, now *metav1.Condition
 		want     bool
 	}{
-		"a problem appears":       {nil, condition(metrics, "False", "NoData"), true},
-		"a problem lasts":         {condition(metrics, "False", "NoData"), condition(metrics, "False", "NoData"), false},
-		"a problem changes":       {condition(metrics, "False", "NoData"), condition(metrics, "False", "Timeout"), true},
-		"a problem is mended":     {condition(metrics, "False", "NoData"), condition(metrics, "True", "SamplesValid"), true},
-		"all is well at first":    {nil, condition(metrics, "True", "SamplesValid"), false},
-		"all stays well":          {condition(metrics, "True", "SamplesValid"), condition(metrics, "True", "SamplesValid"), false},
-		"demand exceeds the cap":  {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), true},
-		"a step limits":           {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonScaleUpStepLimited), false},
-		"a dry run was asked for": {nil, condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonDryRun), false},
+		"a problem appears":             {nil, condition(metrics, "False", "NoData"), true},
+		"a problem lasts":               {condition(metrics, "False", "NoData"), condition(metrics, "False", "NoData"), false},
+		"a problem changes":             {condition(metrics, "False", "NoData"), condition(metrics, "False", "Timeout"), true},
+		"a problem is mended":           {condition(metrics, "False", "NoData"), condition(metrics, "True", "SamplesValid"), true},
+		"all is well at first":          {nil, condition(metrics, "True", "SamplesValid"), false},
+		"all stays well":                {condition(metrics, "True", "SamplesValid"), condition(metrics, "True", "SamplesValid"), false},
+		"demand exceeds the cap":        {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), true},
+		"another limit takes its place": {condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), condition(limited, "True", v1alpha1.ReasonAllMetricsInvalid), false},
+		"a step limits":                 {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonScaleUpStepLimited), false},
+		"a dry run was asked for":       {nil, condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonDryRun), false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, transition(tc.was, tc.now)) })
 	}
