@@ -1,0 +1,108 @@
+# Every target is listed, with one line each, by `make help`.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -o errexit -o nounset -o pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+GO ?= go
+
+# Tools live in modules of their own, so that the product's go.mod holds only
+# what the product imports.
+CONTROLLER_GEN := $(GO) tool -modfile=test/tools/generate/go.mod controller-gen
+CRD_REF_DOCS := $(GO) tool -modfile=test/tools/generate/go.mod crd-ref-docs
+GOLANGCI_LINT := $(GO) tool -modfile=test/tools/lint/go.mod golangci-lint
+CLUSTER := $(GO) run ./test/cluster/cmd
+
+# Flags of all test runs; TESTFLAGS= without -race halves the time of the first.
+TESTFLAGS ?= -race
+# The operator's configuration for `make run`.
+CONFIG ?= config/manager/config.yaml
+# Nodes of the cluster, and the time that a pod takes to become ready there.
+NODES ?= 1
+READY_DELAY ?= 2s
+
+# The packages whose kubebuilder:rbac markers make up the operator's role.
+RBAC_PACKAGES := controller binding webhook
+
+##@ See it
+
+.PHONY: help
+help: ## List every target.
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+
+.PHONY: demo
+demo: ## Watch a real control plane refuse conflicts and a Deployment follow a real metric. DEMO_KEEP=1 leaves it up.
+	@$(GO) run ./test/demo
+
+##@ Run it
+
+.PHONY: build
+build: ## Build the programs into bin/.
+	@$(GO) build -o bin/ ./cmd/...
+
+.PHONY: run
+run: ## Run the operator from source against the cluster, under its own account. CONFIG=file sets its configuration.
+	@$(CLUSTER) run --config='$(CONFIG)' --nodes=$(NODES) --ready-delay=$(READY_DELAY)
+
+.PHONY: cluster-up
+cluster-up: ## Start a control plane in the background and print its kubeconfig's path. NODES=0 leaves pods Pending.
+	@$(CLUSTER) up --nodes=$(NODES) --ready-delay=$(READY_DELAY)
+
+.PHONY: cluster-down
+cluster-down: ## Stop that control plane and remove everything of it.
+	@$(CLUSTER) down
+
+##@ Test it
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go.
+	@$(GO) test $(TESTFLAGS) ./... | sed '/\[no test files\]$$/d'
+
+.PHONY: test-integration
+test-integration: ## Run the tests that need an API server (built at the first run, or from KUBEBUILDER_ASSETS).
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok >/dev/null
+	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=30m \
+		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	@$(GO) test -run='^$$' -bench=. -benchmem \
+		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^func Benchmark' . | xargs dirname | sort -u)
+
+##@ Keep it in order
+
+.PHONY: generate
+generate: ## Write what is generated: deepcopy, CRDs, role, webhook manifest, docs/api.md.
+	@rm -rf bin/generate && mkdir -p bin/generate config/crd config/rbac config/webhook docs
+	@echo "generate: deepcopy functions"
+	@$(CONTROLLER_GEN) object:headerFile=test/tools/generate/boilerplate.go.txt paths=./api/...
+	@echo "generate: config/crd"
+	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=bin/generate/crd
+	@rm -f config/crd/*.yaml && cp bin/generate/crd/*.yaml config/crd/
+	@echo "generate: docs/api.md"
+	@$(CRD_REF_DOCS) --log-level=WARN --config=test/tools/generate/crd-ref-docs.yaml --renderer=markdown \
+		--templates-dir=test/tools/generate/templates --source-path=api --output-path=docs/api.md
+	@echo "generate: config/rbac/role.yaml"
+	@$(CONTROLLER_GEN) rbac:roleName=autoscale-operator $(RBAC_PACKAGES:%=paths=./%/...) output:rbac:dir=bin/generate/rbac
+	@cp bin/generate/rbac/role.yaml config/rbac/role.yaml
+	@echo "generate: config/webhook/manifests.yaml"
+	@$(CONTROLLER_GEN) webhook paths=./webhook/... output:webhook:dir=bin/generate/webhook
+	@cp bin/generate/webhook/manifests.yaml config/webhook/manifests.yaml
+	@rm -rf bin/generate
+
+.PHONY: verify
+verify: ## Check that what is generated, go.mod files and formatting are up to date. Changes nothing.
+	@GO='$(GO)' MAKE='$(MAKE)' test/tools/verify.sh
+
+.PHONY: lint
+lint: ## Run golangci-lint with the import fences of .golangci.yml.
+	@echo "lint: golangci-lint (the first run compiles it, about 4 minutes on 2 cores)"
+	@$(GOLANGCI_LINT) run
