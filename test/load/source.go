@@ -93,5 +93,5 @@ func (s *Source) turnByHand(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	fmt.Fprintf(w, "%d requests per second\n", s.Rate()) //nolint:errcheck // the caller hung up
+	fmt.Fprintf(w, "%d requests per second\n", s.Rate())
 }
