@@ -80,8 +80,8 @@ bench: ## Run the benchmarks.
 ##@ Keep it in order
 
 .PHONY: generate
-generate: ## Write what is generated: deepcopy, CRDs, role, webhook manifest, docs/api.md.
-	@rm -rf bin/generate && mkdir -p bin/generate config/crd config/rbac config/webhook docs
+generate: ## Write what is generated: deepcopy, CRDs, role, docs/api.md.
+	@rm -rf bin/generate && mkdir -p bin/generate config/crd config/rbac docs
 	@echo "generate: deepcopy functions"
 	@$(CONTROLLER_GEN) object:headerFile=test/tools/generate/boilerplate.go.txt paths=./api/...
 	@echo "generate: config/crd"
@@ -93,9 +93,6 @@ generate: ## Write what is generated: deepcopy, CRDs, role, webhook manifest, do
 	@echo "generate: config/rbac/role.yaml"
 	@$(CONTROLLER_GEN) rbac:roleName=autoscale-operator $(RBAC_PACKAGES:%=paths=./%/...) output:rbac:dir=bin/generate/rbac
 	@cp bin/generate/rbac/role.yaml config/rbac/role.yaml
-	@echo "generate: config/webhook/manifests.yaml"
-	@$(CONTROLLER_GEN) webhook paths=./webhook/... output:webhook:dir=bin/generate/webhook
-	@cp bin/generate/webhook/manifests.yaml config/webhook/manifests.yaml
 	@rm -rf bin/generate
 
 .PHONY: verify

@@ -44,6 +44,10 @@ type Claimant struct {
 	Target string
 	// By is the user on whose request the claim is made.
 	By string
+	// Anew says that the claim is for a spec that is not stored yet: a binding that
+	// the claimant still holds from before starts a new grace, lest it be freed for
+	// what is stored now.
+	Anew bool
 }
 
 // ClaimantOf is the claimant that an AutoScaler is.
@@ -91,7 +95,7 @@ func (a *Arbiter) Claim(ctx context.Context, c Claimant) (*v1alpha1.ScaleBinding
 			claimed, err = a.create(ctx, c)
 			return err
 		}
-		if b.Spec.OwnerUID == c.UID {
+		if b.Spec.OwnerUID == c.UID && !c.Anew {
 			claimed = b
 			return nil
 		}
@@ -141,7 +145,10 @@ func (a *Arbiter) create(ctx context.Context, c Claimant) (*v1alpha1.ScaleBindin
 
 func (a *Arbiter) take(ctx context.Context, b *v1alpha1.ScaleBinding, c Claimant) (*v1alpha1.ScaleBinding, error) {
 	reason := "claimed a free binding"
-	if !b.Free() {
+	switch {
+	case b.Spec.OwnerUID == c.UID:
+		reason = "claimed anew"
+	case !b.Free():
 		reason = fmt.Sprintf("took over from AutoScaler %s, which is gone", b.Spec.OwnerRef.Name)
 	}
 	a.own(b, c)

@@ -80,7 +80,7 @@ func (a *Arbiter) Reap(ctx context.Context, namespace, target string, owner type
 	if b.Free() || b.Spec.OwnerUID != owner {
 		return 0, nil
 	}
-	state, err := a.owner(ctx, b)
+	state, err := a.owner(ctx, b, "")
 	if err != nil {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ func (a *Arbiter) claimable(ctx context.Context, b *v1alpha1.ScaleBinding, c Cla
 	if b.Free() || b.Spec.OwnerUID == c.UID {
 		return nil
 	}
-	state, err := a.owner(ctx, b)
+	state, err := a.owner(ctx, b, c.UID)
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,13 @@ const (
 	ownerAlive
 )
 
-// owner looks at the AutoScaler that a binding names. Alive: it exists under the
-// UID that claimed, is not being deleted, is enabled and points at the target.
-// Pending: it is not (yet) like that, but the claim is unconfirmed and younger
-// than the grace, so the request that made it may still be under way.
-func (a *Arbiter) owner(ctx context.Context, b *v1alpha1.ScaleBinding) (ownerState, error) {
+// owner looks at the AutoScaler that a binding names. Alive: it exists, is not
+// being deleted, is enabled and points at the target. Pending: it is not (yet)
+// like that, but the claim is unconfirmed and younger than the grace, so the
+// request that made it may still be under way. Under another UID than the one
+// that claimed, it is the one of two creations of a name that was stored: it will
+// claim by itself, and is alive for everybody but itself (the claimant).
+func (a *Arbiter) owner(ctx context.Context, b *v1alpha1.ScaleBinding, claimant types.UID) (ownerState, error) {
 	var owner v1alpha1.AutoScaler
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Spec.OwnerRef.Name}
 	err := a.Live.Get(ctx, key, &owner)
@@ -56,18 +58,18 @@ func (a *Arbiter) owner(ctx context.Context, b *v1alpha1.ScaleBinding) (ownerSta
 		return a.pendingOrGone(b), nil
 	case err != nil:
 		return ownerAlive, fmt.Errorf("looking for AutoScaler %s, the holder of Deployment %s: %w", key, b.Spec.TargetRef.Name, err)
-	case owner.UID != b.Spec.OwnerUID:
-		// The name is taken by another object: the claimant cannot be stored any more.
-		return ownerGone, nil
-	case owner.DeletionTimestamp != nil:
+	case owner.UID == claimant, owner.DeletionTimestamp != nil:
 		return ownerGone, nil
 	case owner.DecodeError != "":
 		// It cannot be told what it wants; it keeps what it has.
 		return ownerAlive, nil
-	case owner.Spec.DryRun, owner.Spec.TargetRef.Name != b.Spec.TargetRef.Name:
-		return a.pendingOrGone(b), nil
+	case !owner.Spec.DryRun && owner.Spec.TargetRef.Name == b.Spec.TargetRef.Name:
+		return ownerAlive, nil
+	case owner.UID != b.Spec.OwnerUID:
+		// The name is taken: who claimed cannot be stored any more.
+		return ownerGone, nil
 	}
-	return ownerAlive, nil
+	return a.pendingOrGone(b), nil
 }
 
 func (a *Arbiter) pendingOrGone(b *v1alpha1.ScaleBinding) ownerState {

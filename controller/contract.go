@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +84,9 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 			continue
 		}
 		again, err := r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
+		if apierrors.IsConflict(err) {
+			again, err = conflictDelay, nil // it changed meanwhile
+		}
 		if err != nil {
 			return 0, fmt.Errorf("releasing ScaleBinding %s/%s: %w", b.Namespace, b.Name, err)
 		}

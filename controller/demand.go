@@ -44,7 +44,7 @@ func (r *Reconciler) sample(ctx context.Context, e *evaluation) (bool, error) {
 		return true, err // shutting down: half an answer is no observation
 	}
 	for i := range e.samples {
-		countSample(metrics[i].MetricProfileRef, e.samples[i])
+		countSample(profiles[i], e.samples[i])
 	}
 	e.describeSamples()
 	policy, err := spec.Policy(e.autoscaler, profiles)

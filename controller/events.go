@@ -19,13 +19,12 @@ var problem = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionBound:            metav1.ConditionFalse,
 	v1alpha1.ConditionTargetAvailable:  metav1.ConditionFalse,
 	v1alpha1.ConditionMetricsAvailable: metav1.ConditionFalse,
-	v1alpha1.ConditionAbleToScale:      metav1.ConditionFalse,
 }
 
 // tell records the events of an evaluation whose status is stored: one for a
 // scale, and one for each condition that became, or ceased to be, a problem.
 func (r *Reconciler) tell(e *evaluation) {
-	if s := e.scaled; s != nil {
+	if s := e.record.untold; s != nil {
 		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale,
 			"scaled Deployment %s from %d to %d (recommended %d)", e.target.key.Name, s.from, s.to, e.decision.Recommended)
 	}
@@ -62,7 +61,10 @@ func isProblem(c *metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonAtMaxReplicas || c.Reason == v1alpha1.ReasonOutOfBounds)
 	case c.Type == v1alpha1.ConditionReady:
 		return c.Reason == v1alpha1.ReasonInvalidSpec
+	case c.Type == v1alpha1.ConditionAbleToScale:
+		// Its other reasons are told by another condition; a lost race is none.
+		return c.Reason == v1alpha1.ReasonForbidden || c.Reason == v1alpha1.ReasonScaleFailed || c.Reason == v1alpha1.ReasonEvaluationFailed
 	}
 	bad, known := problem[c.Type]
-	return known && c.Status == bad && c.Reason != v1alpha1.ReasonNotBound
+	return known && c.Status == bad
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/scaling"
 )
 
@@ -11,7 +12,7 @@ import (
 var (
 	samplesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "autoscale_metric_samples_total",
-		Help: "Samples taken, by MetricProfile and reason; a valid sample has the reason Valid.",
+		Help: "Samples taken, by MetricProfile (empty where there is none) and reason; a valid sample has the reason Valid.",
 	}, []string{"profile", "reason"})
 	scalesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "autoscale_scale_writes_total",
@@ -21,12 +22,17 @@ var (
 
 func init() { metrics.Registry.MustRegister(samplesTotal, scalesTotal) }
 
-func countSample(profile string, s scaling.Sample) {
-	reason := s.Reason
+// countSample counts by profile, if there is one: a name that names none is a
+// tenant's text, and no label.
+func countSample(profile *v1alpha1.MetricProfile, s scaling.Sample) {
+	name, reason := "", s.Reason
+	if profile != nil {
+		name = profile.Name
+	}
 	if s.Validity == scaling.Valid {
 		reason = s.Validity.String()
 	}
-	samplesTotal.WithLabelValues(profile, reason).Inc()
+	samplesTotal.WithLabelValues(name, reason).Inc()
 }
 
 func countScale(result string) { scalesTotal.WithLabelValues(result).Inc() }

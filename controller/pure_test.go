@@ -84,7 +84,7 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.holding = nil }), "not ours to scale")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.autoscaler.Spec.Paused = true }), "a pause may last for ever")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
-	assert.True(t, pending(0, func(e *evaluation) { e.scaled = &scaleEvent{} }))
+	assert.True(t, pending(0, func(e *evaluation) { e.scaled = true }))
 }
 
 func TestAnEventIsATransition(t *testing.T) {
@@ -165,9 +165,10 @@ func TestOnlyAScaleWriteOfOursIsOurs(t *testing.T) {
 
 func TestFC3_SamplesAreCountedByReason(t *testing.T) {
 	count := func(reason string) float64 { return testutil.ToFloat64(samplesTotal.WithLabelValues("orders", reason)) }
+	orders := builders.MakeMetricProfile("orders").Obj()
 	before, valid := count("NoData"), count("Valid")
-	countSample("orders", scaling.Sample{Reason: "NoData"})
-	countSample("orders", scaling.Sample{Validity: scaling.Valid, Value: 1})
+	countSample(orders, scaling.Sample{Reason: "NoData"})
+	countSample(orders, scaling.Sample{Validity: scaling.Valid, Value: 1})
 	assert.Equal(t, before+1, count("NoData"))
 	assert.Equal(t, valid+1, count("Valid"))
 }

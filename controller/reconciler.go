@@ -2,9 +2,10 @@ package controller
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,11 +40,11 @@ type EventRecorder interface {
 }
 
 // +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers;metricprofiles,verbs=get;list;watch
-// +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=get;update
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=autoscale-operator-system,resources=leases,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=autoscale-operator-system,resources=leases,verbs=get;create;update
 
 // Reconciler keeps the Deployments of AutoScalers at the replica count that their
 // policy decides.
@@ -72,7 +73,7 @@ type evaluation struct {
 	samples    []scaling.Sample
 	decision   scaling.Decision
 	record     record
-	scaled     *scaleEvent
+	scaled     bool // the count was written in this evaluation
 	// after is the wait until the next evaluation.
 	after time.Duration
 }
@@ -91,9 +92,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	e := r.begin(a)
-	if wait > 0 {
-		e.after = min(e.after, wait)
-	}
 	err = r.run(ctx, e)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // shutting down; the next leader evaluates anew
@@ -103,6 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if wait > 0 {
+		e.after = min(e.after, wait)
 	}
 	return ctrl.Result{RequeueAfter: r.Jitter(e.after)}, err
 }
@@ -133,16 +134,40 @@ func (r *Reconciler) begin(a *v1alpha1.AutoScaler) *evaluation {
 func (r *Reconciler) run(ctx context.Context, e *evaluation) error {
 	for _, step := range []phase{r.validate, r.findTarget, r.holdContract, r.sample, r.decide, r.scale} {
 		done, err := step(ctx, e)
-		if apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return e.fail(v1alpha1.ReasonTargetTerminating, "the namespace is being deleted")
+		case apierrors.IsForbidden(err):
 			// No retry mends a missing permission: say so, and look again at the next poll.
-			e.hold(v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden, fmt.Sprintf("the operator's account lacks a permission: %v", err))
-			return nil
+			return e.fail(v1alpha1.ReasonForbidden, "the operator's account lacks a permission: "+tellable(err))
+		case err != nil && !apierrors.IsConflict(err) && e.condition(v1alpha1.ConditionAbleToScale).Reason != v1alpha1.ReasonScaleFailed:
+			_ = e.fail(v1alpha1.ReasonEvaluationFailed, "the last evaluation failed and is tried again: "+tellable(err))
 		}
 		if done || err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fail says why an evaluation ended, and that nothing is written for now.
+func (e *evaluation) fail(reason, message string) error {
+	e.hold(reason, reason, message)
+	return nil
+}
+
+// tellable is an error as people may see it in a status: what the API server
+// said, or else that it could not be asked. A client's own errors hold addresses.
+func tellable(err error) string {
+	var status apierrors.APIStatus
+	var stale staleError
+	switch {
+	case errors.As(err, &status):
+		return status.Status().Message
+	case errors.As(err, &stale), errors.Is(err, binding.ErrLost):
+		return err.Error()
+	}
+	return "the API server could not be asked; the operator's log has the error"
 }
 
 // validate refuses a spec that was stored past admission. It waits for a fix: the
@@ -152,8 +177,9 @@ func (r *Reconciler) validate(_ context.Context, e *evaluation) (bool, error) {
 	if len(errs) == 0 {
 		return false, nil
 	}
-	e.setFalse(v1alpha1.ConditionReady, v1alpha1.ReasonInvalidSpec, errs.ToAggregate().Error())
-	e.setFalse(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonInvalidSpec, "the spec is invalid")
+	message := errs.ToAggregate().Error()
+	e.hold(v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidSpec, message)
+	e.notEvaluated(v1alpha1.ConditionTargetAvailable, v1alpha1.ConditionBound)
 	e.after = time.Hour
 	return true, nil
 }

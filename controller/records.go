@@ -19,14 +19,18 @@ import (
 type record struct {
 	uid    types.UID
 	memory scaling.Memory
-	// applied is the last count written to target, and when; the status gets them
-	// with its next write, also when the write right after the scale was lost.
-	applied *scaleRecord
-	// restored: the record was just taken from the status.
-	restored bool
+	// applied is the last count written; the status gets it with its next write,
+	// also when the write right after the scale was lost.
+	applied *count
+	// seen is the count before a write that may have happened unrecorded: one that
+	// an earlier process made, or one whose answer was lost.
+	seen *count
+	// untold is the last scale until an event has told of it.
+	untold *scaleEvent
 }
 
-type scaleRecord struct {
+// count is a Deployment's replica count at a time.
+type count struct {
 	target   types.UID
 	replicas int32
 	at       time.Time
@@ -38,25 +42,34 @@ type records struct {
 	byName map[types.NamespacedName]record
 }
 
-// of gives the record of an AutoScaler, from its status when this process has
-// none yet.
+// of gives the record of an AutoScaler. Where this process has none yet it comes
+// from the status, which a later status of this process must not replace: what
+// the earlier process left is told by the difference.
 func (r *records) of(a *v1alpha1.AutoScaler) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.byName[nameOf(a)]; ok && known.uid == a.UID {
 		return known
 	}
-	return record{uid: a.UID, memory: spec.Memory(a.Status.Memory), restored: true}
+	rec := record{uid: a.UID, memory: spec.Memory(a.Status.Memory)}
+	if s := &a.Status; s.TargetReplicas != nil {
+		rec.seen = &count{target: s.TargetUID, replicas: *s.TargetReplicas}
+	}
+	r.set(nameOf(a), rec)
+	return rec
 }
 
 func (r *records) put(a *v1alpha1.AutoScaler, rec record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.set(nameOf(a), rec)
+}
+
+func (r *records) set(key types.NamespacedName, rec record) {
 	if r.byName == nil {
 		r.byName = map[types.NamespacedName]record{}
 	}
-	rec.restored = false
-	r.byName[nameOf(a)] = rec
+	r.byName[key] = rec
 }
 
 func (r *records) forget(key types.NamespacedName) {
@@ -69,32 +82,39 @@ func nameOf(a *v1alpha1.AutoScaler) types.NamespacedName {
 	return types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
 }
 
-// scaled records a successful write.
+// scaled records a write that happened.
 func (rec *record) scaled(at time.Time, target types.UID, from, to int32, poll time.Duration) {
 	rec.memory = rec.memory.Scaled(at, from, to, poll)
-	rec.applied = &scaleRecord{target: target, replicas: to, at: at}
+	rec.applied = &count{target: target, replicas: to, at: at}
+	rec.seen = nil
+	rec.untold = &scaleEvent{from: from, to: to}
 }
 
-// recoverWrite counts a write of an earlier process whose status was lost. The
-// Deployment tells: the last change of its replica count is a /scale write of
-// ours, and the status was written before it. managedFields gives no time for
-// such a write, so it counts as made now.
+// recoverWrite counts a write that nobody recorded: an earlier process was killed
+// before its status, or the answer to the write was lost. The Deployment tells:
+// the last change of its replica count is a /scale write of ours, and the count
+// is not the one seen before. managedFields gives no time for such a write, so it
+// counts as made now. One who does not hold the count wrote nothing.
 func (rec *record) recoverWrite(e *evaluation) {
-	s := &e.before.Status
-	if !rec.restored || !e.target.scaledByUs || s.TargetUID != e.target.uid || s.TargetReplicas == nil || *s.TargetReplicas == e.target.replicas {
+	seen := rec.seen
+	if seen == nil || e.holding == nil || seen.target == e.target.uid && seen.replicas == e.target.replicas {
+		return // the cache may not show it yet
+	}
+	rec.seen = nil
+	if seen.target != e.target.uid || !e.target.scaledByUs {
 		return
 	}
 	if rec.memory.Target != string(e.target.uid) {
 		rec.memory = scaling.Memory{Target: string(e.target.uid)}
 	}
-	rec.scaled(e.now, e.target.uid, *s.TargetReplicas, e.target.replicas, e.policy.PollInterval)
+	rec.scaled(e.now, e.target.uid, seen.replicas, e.target.replicas, e.policy.PollInterval)
 }
 
-// show puts the last write into the status.
+// show puts the last write into the status, in whole seconds, as storage keeps it.
 func (rec *record) show(s *v1alpha1.AutoScalerStatus, target types.UID) {
 	if rec.applied == nil || rec.applied.target != target {
 		return
 	}
-	replicas, at := rec.applied.replicas, metav1.NewTime(rec.applied.at)
+	replicas, at := rec.applied.replicas, metav1.NewTime(rec.applied.at.Truncate(time.Second))
 	s.AppliedReplicas, s.LastSuccessfulScaleTime = &replicas, &at
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// scaleEvent is a write that succeeded.
+// scaleEvent is a write that happened.
 type scaleEvent struct{ from, to int32 }
 
 // scale writes the decided count, if it differs and writing is allowed.
@@ -33,11 +33,13 @@ func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 	if err := r.write(ctx, e, to); err != nil {
 		log.FromContext(ctx).Info("not scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
 			"from", from, "to", to, "why", err.Error())
-		return true, e.scaleFailed(err)
+		err = e.scaleFailed(err)
+		r.records.put(a, e.record)
+		return true, err
 	}
 	e.record.scaled(e.now, e.target.uid, from, to, e.policy.PollInterval)
 	r.records.put(a, e.record)
-	e.scaled = &scaleEvent{from: from, to: to}
+	e.scaled = true
 	countScale("written")
 	log.FromContext(ctx).Info("scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
 		"from", from, "to", to, "recommended", e.decision.Recommended, "desired", e.decision.Desired, "rule", e.decision.Rule)
@@ -117,9 +119,11 @@ func (e *evaluation) scaleFailed(err error) (failed error) {
 	case apierrors.IsForbidden(err):
 		reason = v1alpha1.ReasonForbidden
 	default:
+		// The write may have happened and its answer been lost; the Deployment will tell.
+		e.record.seen = &count{target: e.target.uid, replicas: e.target.replicas}
 		failed = err
 	}
 	countScale(reason)
-	e.hold(reason, reason, fmt.Sprintf("the scale of Deployment %q was not written: %v", e.target.key.Name, err))
+	e.hold(reason, reason, fmt.Sprintf("the scale of Deployment %q was not written: %s", e.target.key.Name, tellable(err)))
 	return failed
 }

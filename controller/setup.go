@@ -96,7 +96,7 @@ var countChanged = predicate.Funcs{
 		if !ok1 || !ok2 {
 			return false
 		}
-		return before.UID != after.UID || count(before) != count(after) ||
+		return before.UID != after.UID || replicas(before) != replicas(after) ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 	},
 }

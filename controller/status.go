@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -34,9 +35,30 @@ func (e *evaluation) setFalse(condition, reason, message string) {
 
 func (e *evaluation) set(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&e.autoscaler.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: message,
+		Type: condition, Status: status, Reason: reason, Message: shortened(message),
 		ObservedGeneration: e.autoscaler.Generation, LastTransitionTime: metav1.NewTime(e.now),
 	})
+}
+
+// notEvaluated takes back what an evaluation that ends early did not look at, so
+// that nothing old stands as if it were so.
+func (e *evaluation) notEvaluated(conditions ...string) {
+	for _, c := range append(conditions, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited) {
+		e.set(c, metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "not looked at; see the Ready condition")
+	}
+	s := &e.autoscaler.Status
+	s.RecommendedReplicas, s.DesiredReplicas, s.LastDecision = nil, nil, nil
+}
+
+// maxMessage bounds a condition's message, well below what the API server takes:
+// a hostile value must not make the status that reports it unwritable.
+const maxMessage = 4096
+
+func shortened(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
 // condition gives a condition, or an empty one where it is not set.
@@ -49,8 +71,8 @@ func (e *evaluation) condition(name string) metav1.Condition {
 
 func (e *evaluation) ableToScale() {
 	e.setTrue(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonScaleReady, "the replica count can be written")
-	if samples := e.condition(v1alpha1.ConditionMetricsAvailable); e.decision.ValidMetrics == 0 {
-		e.setFalse(v1alpha1.ConditionReady, samples.Reason, "no metric is usable; the replica count is held")
+	if !usable(&e.decision) {
+		e.setFalse(v1alpha1.ConditionReady, e.condition(v1alpha1.ConditionMetricsAvailable).Reason, "no metric is usable; the replica count is held")
 		return
 	}
 	e.setTrue(v1alpha1.ConditionReady, v1alpha1.ReasonManaging, "the replica count follows the metrics")
@@ -61,7 +83,7 @@ func (e *evaluation) describe(o *scaling.Observation) {
 	s, d := &e.autoscaler.Status, &e.decision
 	recommended, desired := d.Recommended, d.Desired
 	s.RecommendedReplicas, s.DesiredReplicas = &recommended, &desired
-	if d.Recommended == 0 && d.ValidMetrics == 0 {
+	if !usable(d) {
 		s.RecommendedReplicas = nil
 	}
 	s.LastDecision = spec.Trace(&e.policy, o, d)
@@ -71,6 +93,16 @@ func (e *evaluation) describe(o *scaling.Observation) {
 		return
 	}
 	e.setTrue(v1alpha1.ConditionScalingLimited, limit.reason, limit.message)
+}
+
+// usable says whether at least one metric said something.
+func usable(d *scaling.Decision) bool {
+	for i := range d.TotalMetrics {
+		if d.Metrics[i].Validity != scaling.Invalid {
+			return true
+		}
+	}
+	return false
 }
 
 // limits are the conditions of the rules that limit a decision.
@@ -106,15 +138,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, e *evaluation) error {
 		}
 	}
 	r.tell(e)
+	e.record.untold = nil
+	r.records.put(e.autoscaler, e.record)
 	return nil
 }
 
 // showWrite puts the last write of this AutoScaler into the status.
 func (e *evaluation) showWrite(s *v1alpha1.AutoScalerStatus) {
 	e.record.show(s, e.target.uid)
-	if e.scaled != nil {
-		replicas := e.scaled.to
-		s.TargetReplicas = &replicas
+	if e.scaled {
+		s.TargetReplicas = s.AppliedReplicas
 	}
 }
 
@@ -129,7 +162,7 @@ func (e *evaluation) checkpoint(s *v1alpha1.AutoScalerStatus) {
 }
 
 func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
-	if e.scaled != nil {
+	if e.scaled {
 		return true
 	}
 	if !e.decision.PendingDown || e.holding == nil || e.autoscaler.Spec.Paused {
@@ -158,10 +191,25 @@ func (e *evaluation) worthWriting() bool {
 	}
 	steady := next.DeepCopy()
 	steady.LastDecision, steady.RecommendedReplicas = before.LastDecision, before.RecommendedReplicas
+	for i := range steady.Conditions {
+		if was := meta.FindStatusCondition(before.Conditions, steady.Conditions[i].Type); was != nil && wavers(was, &steady.Conditions[i]) {
+			steady.Conditions[i] = *was
+		}
+	}
 	if !apiequality.Semantic.DeepEqual(before, steady) {
 		return true
 	}
 	return before.LastDecision == nil || e.now.Sub(before.LastDecision.Time.Time) >= refreshInterval
+}
+
+// wavers says whether a condition's change is no more than the load's: another
+// wording of the same reason, or another limit that is no problem.
+func wavers(was, now *metav1.Condition) bool {
+	if was.ObservedGeneration != now.ObservedGeneration {
+		return false
+	}
+	limit := now.Type == v1alpha1.ConditionScalingLimited && !isProblem(was) && !isProblem(now)
+	return limit || was.Status == now.Status && was.Reason == now.Reason
 }
 
 // sameTrace compares two decisions but for their time.

@@ -38,7 +38,7 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 	}
 	e.target.uid = d.UID
 	e.target.ready = d.Status.ReadyReplicas
-	e.target.replicas = count(&d)
+	e.target.replicas = replicas(&d)
 	e.target.scaledByUs = scaledByUs(&d)
 	e.observeTarget()
 	return false, nil
@@ -47,10 +47,9 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 func (e *evaluation) noTarget(reason, message string) (done bool) {
 	s := &e.autoscaler.Status
 	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
-	s.RecommendedReplicas, s.DesiredReplicas = nil, nil
 	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
-	e.setFalse(v1alpha1.ConditionAbleToScale, reason, message)
-	e.setFalse(v1alpha1.ConditionReady, reason, message)
+	e.hold(reason, reason, message)
+	e.notEvaluated(v1alpha1.ConditionBound)
 	return true
 }
 
@@ -60,9 +59,9 @@ func (e *evaluation) observeTarget() {
 		// What was written to another Deployment says nothing of this one.
 		s.TargetUID, s.AppliedReplicas, s.LastSuccessfulScaleTime = e.target.uid, nil, nil
 	}
-	replicas, ready := e.target.replicas, e.target.ready
-	s.TargetReplicas, s.ReadyReplicas = &replicas, &ready
-	if replicas == 0 {
+	count, ready := e.target.replicas, e.target.ready
+	s.TargetReplicas, s.ReadyReplicas = &count, &ready
+	if count == 0 {
 		e.setFalse(v1alpha1.ConditionTargetAvailable, v1alpha1.ReasonTargetSuspended,
 			"the Deployment was scaled to 0; it is left alone until it is scaled to 1 or more")
 		return
@@ -81,9 +80,8 @@ func scaledByUs(d *appsv1.Deployment) bool {
 	return false
 }
 
-// count is the replica count that a Deployment asks for; one that names none asks
-// for 1.
-func count(d *appsv1.Deployment) int32 {
+// replicas is the count that a Deployment asks for; one that names none asks for 1.
+func replicas(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
 	}

@@ -17,7 +17,6 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// +kubebuilder:webhook:path=/validate-autoscale-example-com-v1alpha1-autoscaler,mutating=false,failurePolicy=fail,sideEffects=NoneOnDryRun,groups=autoscale.example.com,resources=autoscalers,verbs=create;update,versions=v1alpha1,name=autoscalers.autoscale.example.com,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers;metricprofiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 
@@ -36,21 +35,17 @@ const warnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in 
 
 // ValidateCreate checks a new AutoScaler and claims its target.
 func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	exists, err := v.exists(ctx, a)
+	if exists || err != nil {
+		return nil, err // a name that is taken must end in AlreadyExists, and claims nothing
+	}
 	errs, err := v.check(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if !a.Spec.DryRun && a.DecodeError == "" {
-		exists, err := v.exists(ctx, a)
-		if err != nil {
+		if errs, err = v.claim(ctx, a, errs); err != nil {
 			return nil, err
-		}
-		// A name that is taken must end in AlreadyExists, and claims nothing.
-		if !exists {
-			errs, err = v.claim(ctx, a, errs)
-			if err != nil {
-				return nil, err
-			}
 		}
 	}
 	return v.warnings(ctx, a), refuse("AutoScaler", a.Name, errs)
@@ -97,22 +92,45 @@ func (v *AutoScalerValidator) check(ctx context.Context, a *v1alpha1.AutoScaler)
 	for i := range a.Spec.Metrics {
 		path := field.NewPath("spec", "metrics").Index(i).Child("metricProfileRef")
 		name := a.Spec.Metrics[i].MetricProfileRef
-		var profile v1alpha1.MetricProfile
-		err := v.get(ctx, types.NamespacedName{Name: name}, &profile)
+		allowed, err := v.allowed(ctx, name, a.Namespace)
 		switch {
 		case apierrors.IsNotFound(err):
 			errs = append(errs, field.NotFound(path, name))
 		case err != nil:
 			return nil, err
-		case !profile.Allows(a.Namespace):
+		case !allowed:
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("MetricProfile %q does not allow namespace %q; ask its administrator to add it to allowedNamespaces", name, a.Namespace)))
 		}
 	}
 	if a.Spec.DryRun {
 		return errs, nil
 	}
-	return v.appendConflict(errs, binding.FindHPA(ctx, v.Cached, a.Namespace, a.Spec.TargetRef.Name,
-		client.MatchingFields{binding.HPATarget: a.Spec.TargetRef.Name}))
+	return v.appendConflict(errs, v.findHPA(ctx, a))
+}
+
+// allowed says whether a profile allows a namespace. A cached profile that does
+// not may have been changed a moment ago.
+func (v *AutoScalerValidator) allowed(ctx context.Context, name, namespace string) (bool, error) {
+	var profile v1alpha1.MetricProfile
+	key := types.NamespacedName{Name: name}
+	err := v.get(ctx, key, &profile)
+	if err != nil || profile.Allows(namespace) {
+		return err == nil, err
+	}
+	err = v.Live.Get(ctx, key, &profile)
+	return err == nil && profile.Allows(namespace), err
+}
+
+// findHPA looks for an HPA of the target by index, and asks the API server only
+// before it objects: the HPA may have been deleted a moment ago. One that was
+// created a moment ago is found at the latest when the claim is confirmed.
+func (v *AutoScalerValidator) findHPA(ctx context.Context, a *v1alpha1.AutoScaler) error {
+	target := a.Spec.TargetRef.Name
+	err := binding.FindHPA(ctx, v.Cached, a.Namespace, target, client.MatchingFields{binding.HPATarget: target})
+	if err == nil {
+		return nil
+	}
+	return binding.FindHPA(ctx, v.Live, a.Namespace, target)
 }
 
 // claim appends the conflict, if there is one. It writes only when nothing else
@@ -123,6 +141,7 @@ func (v *AutoScalerValidator) claim(ctx context.Context, a *v1alpha1.AutoScaler,
 		return nil, err
 	}
 	claimant := binding.ClaimantOf(a, user)
+	claimant.Anew = true
 	if dryRun || len(errs) > 0 {
 		return v.appendConflict(errs, v.Arbiter.Check(ctx, claimant))
 	}
@@ -138,7 +157,11 @@ func (v *AutoScalerValidator) appendConflict(errs field.ErrorList, err error) (f
 	if errors.As(err, &held) || errors.As(err, &hpa) {
 		return append(errs, field.Forbidden(field.NewPath("spec", "targetRef", "name"), err.Error())), nil
 	}
-	return errs, err
+	if err != nil {
+		// Not the requester's fault, whatever the API server said to the operator.
+		return nil, apierrors.NewInternalError(fmt.Errorf("the operator could not tell who holds the Deployment: %w", err))
+	}
+	return errs, nil
 }
 
 func (v *AutoScalerValidator) exists(ctx context.Context, a *v1alpha1.AutoScaler) (bool, error) {

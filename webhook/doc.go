@@ -1,8 +1,7 @@
 // Package webhook decides whether an object may be stored. Its handlers adapt the
 // checks of api, scaling and binding to admission; they ask no metric source and
-// look up only what the request names.
-//
-// +kubebuilder:webhookconfiguration:mutating=false,name=autoscale-operator
+// look up only what the request names. The API server is told of them in
+// config/webhook.
 package webhook
 
 import (

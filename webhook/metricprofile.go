@@ -12,8 +12,6 @@ import (
 	"example.com/platform/autoscale-operator/scaling/prometheus"
 )
 
-// +kubebuilder:webhook:path=/validate-autoscale-example-com-v1alpha1-metricprofile,mutating=false,failurePolicy=fail,sideEffects=None,groups=autoscale.example.com,resources=metricprofiles,verbs=create;update,versions=v1alpha1,name=metricprofiles.autoscale.example.com,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
-
 // MetricProfileValidator admits MetricProfiles.
 type MetricProfileValidator struct {
 	// Endpoints are the names in the operator's configuration.

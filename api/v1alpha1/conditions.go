@@ -16,6 +16,8 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonDryRun: spec.dryRun is set; recommendations only.
 	ReasonDryRun = "DryRun"
+	// ReasonNotEvaluated: the evaluation ended before it came to this condition.
+	ReasonNotEvaluated = "NotEvaluated"
 )
 
 // ConditionBound: this AutoScaler owns the Deployment's replica count.
@@ -74,6 +76,8 @@ const (
 	ReasonScaleConflict = "ScaleConflict"
 	// ReasonScaleFailed: the API server refused the write for another reason.
 	ReasonScaleFailed = "ScaleFailed"
+	// ReasonEvaluationFailed: a step before the write failed; it is tried again.
+	ReasonEvaluationFailed = "EvaluationFailed"
 	// ReasonNotBound: the AutoScaler does not own the replica count.
 	ReasonNotBound = "NotBound"
 )

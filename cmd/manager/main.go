@@ -39,7 +39,7 @@ func main() {
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
 	flag.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/var/run/autoscale-operator/certs", "folder of the webhooks' tls.crt and tls.key")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "run the reconcilers on one replica at a time; needed with two replicas or more")
-	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 16, "AutoScalers evaluated at once")
+	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 64, "AutoScalers evaluated at once; an evaluation waits for its metrics, each within its timeout")
 	flag.DurationVar(&o.gracefulShutdown, "graceful-shutdown-timeout", 20*time.Second, "time for evaluations under way to end")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
