@@ -179,27 +179,34 @@ func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
 	return e.now.Sub(stored.ObservedTime.Time) >= window/checkpointsPerWindow
 }
 
-// worthWriting compares with the status as read. Numbers that waver with the load
-// are written with something else, or when they have been wrong for a while.
+// worthWriting compares with the status as read. What wavers with the load is
+// written with something else, or when it has been wrong for a while. The time of
+// a decision that decided the same is kept, unless the status is written anyway.
 func (e *evaluation) worthWriting() bool {
 	before, next := &e.before.Status, &e.autoscaler.Status
-	if apiequality.Semantic.DeepEqual(before.LastDecision, next.LastDecision) || sameTrace(before.LastDecision, next.LastDecision) {
+	latest := next.LastDecision
+	if sameTrace(before.LastDecision, latest) {
 		next.LastDecision = before.LastDecision
 	}
 	if apiequality.Semantic.DeepEqual(before, next) {
 		return false
 	}
-	steady := next.DeepCopy()
+	next.LastDecision = latest
+	return before.LastDecision == nil || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshInterval
+}
+
+// onlyWavers says whether nothing but the load's wavering sets the status apart
+// from the one that was read.
+func (e *evaluation) onlyWavers() bool {
+	before := &e.before.Status
+	steady := e.autoscaler.Status.DeepCopy()
 	steady.LastDecision, steady.RecommendedReplicas = before.LastDecision, before.RecommendedReplicas
 	for i := range steady.Conditions {
 		if was := meta.FindStatusCondition(before.Conditions, steady.Conditions[i].Type); was != nil && wavers(was, &steady.Conditions[i]) {
 			steady.Conditions[i] = *was
 		}
 	}
-	if !apiequality.Semantic.DeepEqual(before, steady) {
-		return true
-	}
-	return before.LastDecision == nil || e.now.Sub(before.LastDecision.Time.Time) >= refreshInterval
+	return apiequality.Semantic.DeepEqual(before, steady)
 }
 
 // wavers says whether a condition's change is no more than the load's: another

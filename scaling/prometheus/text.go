@@ -11,8 +11,16 @@ import (
 const maxExcerpt = 256
 
 var (
-	address    = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
-	credential = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+`)
+	// address matches a URL, what is at a host, an IP address, a host with a port, and
+	// a domain name of three labels or more.
+	address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+` +
+		`|[^\s"'<>@]+@[^\s"'<>]+` +
+		`|\[?([0-9A-Fa-f]{0,4}:){3,7}[0-9A-Fa-f]{0,4}\]?(:\d+)?` +
+		`|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b` +
+		`|\b[A-Za-z][A-Za-z0-9.-]*:\d{2,5}\b` +
+		`|\b[A-Za-z0-9-]+(\.[A-Za-z0-9-]+){2,}\b`)
+	credential = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+` +
+		`|\b[a-z0-9-]*(password|passwd|secret|token|api-?key)[a-z0-9-]*\s*[=:]\s*[^\s,;"']+`)
 )
 
 // excerpt makes a text of others fit for people to see: one line, without
@@ -31,8 +39,8 @@ func excerpt(text string) string {
 		}
 		return r
 	}, text)
-	text = address.ReplaceAllString(text, "[address]")
 	text = credential.ReplaceAllString(text, "[credential]")
+	text = address.ReplaceAllString(text, "[address]")
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxExcerpt {
 		text = clip(text, maxExcerpt-len("…")) + "…"

@@ -261,6 +261,7 @@ func TestADeploymentRecreatedUnderTheSameNameIsConfirmedAgainAndItsWindowStartsA
 	begin := h.clock.Now()
 	a := h.poll()
 	assert.Equal(t, second.UID, a.Status.TargetUID)
+	assert.Nil(t, a.Status.AppliedReplicas, "what was written to the old one is not this one's")
 	assert.Equal(t, second.UID, h.binding().Spec.TargetUID, "confirmed again")
 	assert.Equal(t, epoch, h.binding().Spec.Epoch, "the owner is the same")
 	for h.replicas() == 8 {

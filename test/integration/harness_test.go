@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,8 +53,12 @@ type harness struct {
 	beforeScale, beforeStatus func() error
 	// afterSample runs once, between the samples and what is done with them.
 	afterSample func()
-	// staleReplicas is what the reconciler's cache says of the Deployment.
+	// staleReplicas is what the reconciler's cache says of the Deployment, and
+	// staleHPAs that it has not seen any HPA yet.
 	staleReplicas *int32
+	staleHPAs     bool
+	// failing makes an API request of the reconciler fail.
+	failing func(verb string, obj client.Object) error
 }
 
 var testNumber atomic.Int32
@@ -67,8 +72,9 @@ func newHarness(t *testing.T, labels ...string) *harness {
 	h := &harness{
 		T: t, ctx: t.Context(), client: admin,
 		namespace: fmt.Sprintf("test-%d", testNumber.Add(1)),
-		clock:     clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
-		events:    &recordedEvents{},
+		// Not on a whole second: what storage rounds must not look like a change.
+		clock:  clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second).Add(123456789)),
+		events: &recordedEvents{},
 	}
 	h.metrics = fixture.NewMetricServer(t, fixture.WithClock(h.clock.Now))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace, Labels: map[string]string{}}}
@@ -100,7 +106,22 @@ func (h *harness) restart() {
 // that a test never waits for one, and lets a test count and disturb writes.
 func (h *harness) observed() client.Client {
 	return interceptor.NewClient(indexed(h.client.(client.WithWatch)), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*autoscalingv2.HorizontalPodAutoscalerList); ok && h.staleHPAs {
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if err := h.fail("update", obj); err != nil {
+				return err
+			}
+			return c.Update(ctx, obj, opts...)
+		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := h.fail("get", obj); err != nil {
+				return err
+			}
 			err := c.Get(ctx, key, obj, opts...)
 			if d, ok := obj.(*appsv1.Deployment); ok && h.staleReplicas != nil {
 				d.Spec.Replicas = h.staleReplicas
@@ -116,6 +137,9 @@ func (h *harness) observed() client.Client {
 				}
 				h.scaleWrites.Add(1)
 			}
+			if err := h.fail("update "+sub, obj); err != nil {
+				return err
+			}
 			return c.SubResource(sub).Update(ctx, obj, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -128,6 +152,13 @@ func (h *harness) observed() client.Client {
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
 	})
+}
+
+func (h *harness) fail(verb string, obj client.Object) error {
+	if h.failing == nil {
+		return nil
+	}
+	return h.failing(verb, obj)
 }
 
 // hookedSampler runs afterSample.
@@ -299,9 +330,15 @@ func (h *harness) replicas() int32 {
 // scaleByHand writes the replica count as somebody else.
 func (h *harness) scaleByHand(replicas int32) {
 	h.Helper()
+	h.scaleAs(replicas, "kubectl-scale")
+}
+
+// scaleAs writes the replica count as a field manager.
+func (h *harness) scaleAs(replicas int32, manager string) {
+	h.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}}
 	scale := &autoscalingv1.Scale{ObjectMeta: d.ObjectMeta, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	require.NoError(h, h.client.SubResource("scale").Update(h.ctx, d, client.WithSubResourceBody(scale), client.FieldOwner("kubectl-scale")))
+	require.NoError(h, h.client.SubResource("scale").Update(h.ctx, d, client.WithSubResourceBody(scale), client.FieldOwner(manager)))
 }
 
 func (h *harness) binding() *v1alpha1.ScaleBinding {

@@ -250,19 +250,20 @@ func TestThreeHundredIdleAutoScalersMakeNoWritesAtTheAPIServer(t *testing.T) {
 	o.metrics.Value(400)
 	for i := range fleet {
 		name := fmt.Sprintf("web-%d", i)
-		require.NoError(t, o.client.Create(o.ctx, builders.Deployment(ns, name, 4)))
+		require.NoError(t, o.client.Create(o.ctx, builders.Deployment(ns, name, 2)))
 		require.NoError(t, o.client.Create(o.ctx, builders.MakeAutoScaler(ns, name).Target(name).Poll(5).Window(300).Metric("load", "total", "100").Obj()))
 	}
-	o.within(60*time.Second, "all are managed", func() bool {
+	o.within(3*time.Minute, "all have scaled, and say so", func() bool {
 		var list v1alpha1.AutoScalerList
 		require.NoError(t, o.client.List(o.ctx, &list, client.InNamespace(ns)))
-		managed := 0
+		settled := 0
 		for i := range list.Items {
-			if meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConditionReady) {
-				managed++
+			// The last decision is told within a minute where it alone has changed.
+			if d := list.Items[i].Status.LastDecision; d != nil && d.Current == 4 {
+				settled++
 			}
 		}
-		return managed == fleet
+		return settled == fleet
 	})
 	// What the last changes still cause is over after one more evaluation of each.
 	queries := o.metrics.RequestCount()

@@ -143,13 +143,29 @@ func TestWhatTheDecisionRestedOnIsCheckedLiveRightBeforeTheWrite(t *testing.T) {
 		"the AutoScaler was paused": func(h *harness) {
 			h.edit(func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true })
 		},
+		"the AutoScaler was replaced by another of its name": func(h *harness) {
+			a := h.get("web")
+			require.NoError(h, h.client.Delete(h.ctx, a))
+			a.ObjectMeta = metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}
+			require.NoError(h, h.client.Create(h.ctx, a))
+		},
+		"the Deployment was replaced by another of its name and count": func(h *harness) {
+			d := builders.Deployment(h.namespace, "web", 2)
+			require.NoError(h, h.client.Delete(h.ctx, d))
+			require.NoError(h, h.client.Create(h.ctx, d))
+		},
+		"the binding was confirmed for another Deployment": func(h *harness) {
+			b := h.binding()
+			b.Spec.TargetUID = "other"
+			require.NoError(h, h.client.Update(h.ctx, b))
+		},
 		"the Deployment was scaled by hand": func(h *harness) { h.scaleByHand(3) },
 		"the Deployment is gone": func(h *harness) {
 			require.NoError(h, h.client.Delete(h.ctx, builders.Deployment(h.namespace, "web", 0)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
+			h := newHarness(t, withoutWebhooks)
 			h.deployment(2)
 			h.create(h.autoscaler().Obj())
 			h.metrics.Value(200)

@@ -1,0 +1,199 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/controller"
+	"example.com/platform/autoscale-operator/test/builders"
+)
+
+// loseTheAnswer lets the next scale write be stored and its answer be lost.
+func (h *harness) loseTheAnswer(replicas int32) {
+	h.beforeScale = func() error {
+		h.beforeScale = nil
+		h.scaleAs(replicas, controller.FieldManager)
+		return apierrors.NewTimeoutError("the answer was lost", 0)
+	}
+	_, err := h.reconcile("web")
+	require.Error(h, err)
+	require.Equal(h, replicas, h.replicas())
+	h.advance(50 * time.Millisecond)
+}
+
+func TestTheAnswerToAScaleWriteIsLost_TheStepWasTaken(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Steps(4, 1).Obj())
+	h.metrics.Value(200)
+	h.poll()
+	h.advance(15 * time.Second)
+	h.metrics.Value(2000)
+	h.loseTheAnswer(6)
+
+	a := h.poll()
+
+	assert.Equal(t, int32(6), h.replicas(), "one step per interval")
+	assert.Equal(t, int32(6), *a.Status.AppliedReplicas)
+}
+
+func TestTheAnswerToAScaleDownIsLost_TheCooldownIsKept(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(10)
+	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
+	h.metrics.Value(1000)
+	h.poll()
+	h.advance(15 * time.Second)
+	h.metrics.Value(200)
+	h.loseTheAnswer(9)
+
+	h.poll()
+
+	assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
+}
+
+func TestAScaleWriteThatDidNotHappenIsNotCounted(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Steps(4, 1).Obj())
+	h.metrics.Value(2000)
+	h.beforeScale = func() error {
+		h.beforeScale = nil
+		return apierrors.NewInternalError(errors.New("etcd is down"))
+	}
+	_, err := h.reconcile("web")
+	require.Error(t, err)
+	require.Equal(t, int32(2), h.replicas())
+
+	h.advance(50 * time.Millisecond)
+	h.poll()
+	assert.Equal(t, int32(6), h.replicas())
+}
+
+func TestAfterACrashTheLostWriteIsCountedEvenIfTheFirstEvaluationFails(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(10)
+	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
+	h.metrics.Value(1000)
+	h.poll()
+	h.advance(15 * time.Second)
+	h.metrics.Value(200)
+	h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+	_, err := h.reconcile("web")
+	require.Error(t, err)
+	require.Equal(t, int32(9), h.replicas())
+
+	h.beforeStatus = nil
+	h.restart()
+	h.failing = func(_ string, obj client.Object) error {
+		if _, ok := obj.(*v1alpha1.ScaleBinding); ok {
+			return apierrors.NewServiceUnavailable("overloaded")
+		}
+		return nil
+	}
+	_, err = h.reconcile("web")
+	require.Error(t, err)
+	h.requireCondition(h.get("web"), v1alpha1.ConditionReady, "False", v1alpha1.ReasonEvaluationFailed)
+	h.failing = nil
+	h.advance(time.Second)
+	h.poll()
+
+	assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
+}
+
+func TestAfterACrashAChangeByAPersonIsNotTakenForOurs(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Steps(4, 1).Obj())
+	h.metrics.Value(200)
+	h.poll()
+	h.scaleByHand(6)
+	h.restart()
+	h.metrics.Value(2000)
+	h.advance(50 * time.Millisecond)
+
+	h.poll()
+
+	assert.Equal(t, int32(10), h.replicas(), "this interval's step is still to be taken")
+}
+
+func TestAShadowNeverClaimsAWriteOfTheHolder(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.create(builders.MakeAutoScaler(h.namespace, "shadow").DryRun().Metric("load", h.namespace+"-total", "100").Obj())
+	h.metrics.Value(200)
+	h.poll()
+	h.pollNamed("shadow")
+	h.restart()
+	h.metrics.Value(900)
+	h.advance(15 * time.Second)
+	h.poll()
+
+	a := h.pollNamed("shadow")
+
+	assert.Nil(t, a.Status.AppliedReplicas)
+	assert.Nil(t, a.Status.LastSuccessfulScaleTime)
+}
+
+func TestAnEvaluationCutShortByAShutdownWritesNothing(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	ctx, cancel := context.WithCancel(h.ctx)
+	h.afterSample = cancel
+
+	_, err := h.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: h.key("web")})
+
+	assert.NoError(t, err)
+	assert.Zero(t, h.scaleWrites.Load())
+	assert.Zero(t, h.statusWrites.Load())
+}
+
+func TestAStatusComputedFromAnOldObjectIsNotStored(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(200)
+	h.beforeStatus = func() error {
+		h.beforeStatus = nil
+		h.edit(func(a *v1alpha1.AutoScaler) { a.Labels = map[string]string{"touched": "meanwhile"} })
+		return nil
+	}
+
+	result, err := h.reconcile("web")
+
+	require.NoError(t, err)
+	assert.Equal(t, time.Second, result.RequeueAfter, "made anew a moment later")
+	assert.Empty(t, h.get("web").Status.Conditions)
+}
+
+func TestTheScaleIsToldByAnEventAlsoWhenItsStatusCameLater(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+	_, err := h.reconcile("web")
+	require.Error(t, err)
+	require.Empty(t, h.events.take(), "no event before the status is stored")
+
+	h.beforeStatus = nil
+	h.advance(time.Second)
+	h.poll()
+	assert.Len(t, only(h.events.take(), "Scaled"), 1)
+	h.pollFor(time.Minute)
+	assert.Empty(t, only(h.events.take(), "Scaled"))
+}
