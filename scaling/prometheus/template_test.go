@@ -166,7 +166,7 @@ func TestExcerptIsOneShortLineWithoutSecrets(t *testing.T) {
 		"address":         {`Get "https://u:p@host:9090/x?y=z": EOF`, `Get "[address]": EOF`},
 		"bearer":          {"authorization: Bearer abc.DEF-1", "authorization: [credential]"},
 		"basic":           {"Basic dXNlcjpwYXNz was refused", "[credential] was refused"},
-		"dialled":         {"dial tcp 10.1.2.3:10901: connect: connection refused", "dial tcp [address]: connect: connection refused"},
+		"unreachable":     {"dial tcp 10.1.2.3:10901: connect: connection refused", "dial tcp [address]: connect: connection refused"},
 		"IPv6":            {"dial tcp [fd00::1:2]:9090: refused", "dial tcp [address]: refused"},
 		"looked up":       {"lookup store.monitoring.svc.cluster.local on 10.96.0.10:53: no such host", "lookup [address] on [address]: no such host"},
 		"user at host":    {"user:s3cret@prom.internal:9090 said no", "[address] said no"},

@@ -19,9 +19,9 @@ import (
 )
 
 // bound gives a harness whose AutoScaler "web" holds the Deployment, confirmed.
-func bound(t *testing.T, labels ...string) *harness {
+func bound(t *testing.T) *harness {
 	t.Helper()
-	h := newHarness(t, labels...)
+	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Obj())
 	h.metrics.Value(200)
