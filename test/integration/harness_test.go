@@ -14,24 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
-	"example.com/platform/autoscale-operator/scaling"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/test/builders"
 	"example.com/platform/autoscale-operator/test/fixture"
@@ -100,124 +96,6 @@ func (h *harness) restart() {
 		Sampler: hookedSampler{h, sampler}, Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	}
-}
-
-// observed is the reconciler's client: it looks up by index without a cache, so
-// that a test never waits for one, and lets a test count and disturb writes.
-func (h *harness) observed() client.Client {
-	return interceptor.NewClient(indexed(h.client.(client.WithWatch)), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, ok := list.(*autoscalingv2.HorizontalPodAutoscalerList); ok && h.staleHPAs {
-				return nil
-			}
-			return c.List(ctx, list, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			if err := h.fail("update", obj); err != nil {
-				return err
-			}
-			return c.Update(ctx, obj, opts...)
-		},
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if err := h.fail("get", obj); err != nil {
-				return err
-			}
-			err := c.Get(ctx, key, obj, opts...)
-			if d, ok := obj.(*appsv1.Deployment); ok && h.staleReplicas != nil {
-				d.Spec.Replicas = h.staleReplicas
-			}
-			return err
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			if sub == "scale" {
-				if h.beforeScale != nil {
-					if err := h.beforeScale(); err != nil {
-						return err
-					}
-				}
-				h.scaleWrites.Add(1)
-			}
-			if err := h.fail("update "+sub, obj); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Update(ctx, obj, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if h.beforeStatus != nil {
-				if err := h.beforeStatus(); err != nil {
-					return err
-				}
-			}
-			h.statusWrites.Add(1)
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-	})
-}
-
-func (h *harness) fail(verb string, obj client.Object) error {
-	if h.failing == nil {
-		return nil
-	}
-	return h.failing(verb, obj)
-}
-
-// hookedSampler runs afterSample.
-type hookedSampler struct {
-	h *harness
-	controller.Sampler
-}
-
-func (s hookedSampler) Sample(ctx context.Context, q prometheus.Query) scaling.Sample {
-	sample := s.Sampler.Sample(ctx, q)
-	if run := s.h.afterSample; run != nil {
-		s.h.afterSample = nil
-		run()
-	}
-	return sample
-}
-
-// indexed answers look-ups by index from a live list.
-func indexed(c client.WithWatch) client.WithWatch {
-	return interceptor.NewClient(c, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			o := client.ListOptions{}
-			o.ApplyOptions(opts)
-			selector := o.FieldSelector
-			o.FieldSelector = nil
-			if err := c.List(ctx, list, &o); err != nil || selector == nil {
-				return err
-			}
-			return keep(list, selector.Requirements())
-		},
-	})
-}
-
-func keep(list client.ObjectList, wants fields.Requirements) error {
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return err
-	}
-	var kept []runtime.Object
-	for _, item := range items {
-		for _, want := range wants {
-			for _, value := range indexes[want.Field](item.(client.Object)) {
-				if value == want.Value {
-					kept = append(kept, item)
-				}
-			}
-		}
-	}
-	return meta.SetList(list, kept)
-}
-
-// indexes are those that the operator registers.
-var indexes = indexRecorder{}
-
-type indexRecorder map[string]client.IndexerFunc
-
-func (r indexRecorder) IndexField(_ context.Context, _ client.Object, name string, f client.IndexerFunc) error {
-	r[name] = f
-	return nil
 }
 
 type recordedEvents struct {
