@@ -261,7 +261,8 @@ type AutoScalerStatus struct {
 	// a scale-down is pending.
 	// +optional
 	Memory *DecisionMemory `json:"memory,omitempty"`
-	// conditions, each true or false for the reasons listed in the API reference.
+	// conditions: Ready, Bound, TargetAvailable, MetricsAvailable, AbleToScale and
+	// ScalingLimited, each with a reason that docs/conditions.md explains.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
