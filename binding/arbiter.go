@@ -126,9 +126,20 @@ func (a *Arbiter) get(ctx context.Context, namespace, name string) (*v1alpha1.Sc
 	case err != nil:
 		return nil, fmt.Errorf("reading ScaleBinding %s/%s: %w", namespace, name, err)
 	case b.DecodeError != "":
-		return nil, fmt.Errorf("ScaleBinding %s/%s is not readable (%s); delete it to let the claim be made anew", namespace, name, b.DecodeError)
+		return nil, &BrokenError{namespace, name, "it is not readable: " + b.DecodeError}
+	case b.Spec.Epoch >= v1alpha1.MaxEpoch:
+		return nil, &BrokenError{namespace, name, "its epoch cannot grow any more"}
 	}
 	return &b, nil
+}
+
+// BrokenError says that a ScaleBinding was changed by hand into something that
+// cannot be used.
+type BrokenError struct{ Namespace, Name, Why string }
+
+// Error names the way out.
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("ScaleBinding %q cannot be used: %s; delete it, and the claim is made anew (kubectl -n %s delete scalebinding %s)", e.Name, e.Why, e.Namespace, e.Name)
 }
 
 func (a *Arbiter) create(ctx context.Context, c Claimant) (*v1alpha1.ScaleBinding, error) {
@@ -159,7 +170,7 @@ func (a *Arbiter) take(ctx context.Context, b *v1alpha1.ScaleBinding, c Claimant
 }
 
 func (a *Arbiter) own(b *v1alpha1.ScaleBinding, c Claimant) {
-	at := metav1.NewMicroTime(a.Clock.Now())
+	at := metav1.NewTime(a.Clock.Now())
 	b.Spec.OwnerRef = &v1alpha1.OwnerReference{Name: c.Name}
 	b.Spec.OwnerUID = c.UID
 	b.Spec.TargetUID = ""

@@ -79,11 +79,15 @@ func (a *Arbiter) pendingOrGone(b *v1alpha1.ScaleBinding) ownerState {
 	return ownerGone
 }
 
-// graceLeft is how long an unconfirmed claim still counts as alive, at most the
-// grace however the clocks of two replicas differ.
+// graceLeft is how long an unconfirmed claim still counts as alive. One that is
+// dated more than a grace ahead comes from a clock that is wrong, and has none.
 func (a *Arbiter) graceLeft(b *v1alpha1.ScaleBinding) time.Duration {
 	if b.Spec.ClaimedAt == nil || b.Status.Phase == v1alpha1.PhaseHeld && b.Status.Epoch == b.Spec.Epoch {
 		return 0
 	}
-	return min(a.Grace, a.Grace-a.Clock.Since(b.Spec.ClaimedAt.Time))
+	age := a.Clock.Since(b.Spec.ClaimedAt.Time)
+	if age < -a.Grace {
+		return 0
+	}
+	return min(a.Grace, a.Grace-age)
 }

@@ -80,6 +80,9 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 	var wait time.Duration
 	for i := range list.Items {
 		b := &list.Items[i]
+		if b.DecodeError != "" {
+			continue // who needs it is told; see binding.BrokenError
+		}
 		if a != nil && b.Spec.OwnerUID == a.UID && !a.Spec.DryRun && a.Spec.TargetRef.Name == b.Name {
 			continue
 		}

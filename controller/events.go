@@ -14,6 +14,9 @@ const (
 	actionEvaluate = "Evaluate"
 )
 
+// maxNote is what the API server takes of an event's note, less the ellipsis.
+const maxNote = 1024 - len("…")
+
 // problem says for each condition which status is worth a warning.
 var problem = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionBound:            metav1.ConditionFalse,
@@ -26,7 +29,7 @@ var problem = map[string]metav1.ConditionStatus{
 func (r *Reconciler) tell(e *evaluation) {
 	if s := e.record.untold; s != nil {
 		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale,
-			"scaled Deployment %s from %d to %d (recommended %d)", e.target.key.Name, s.from, s.to, e.decision.Recommended)
+			"scaled Deployment %s from %d to %d (recommended %d)", s.target, s.from, s.to, s.recommended)
 	}
 	for _, now := range e.autoscaler.Status.Conditions {
 		was := meta.FindStatusCondition(e.before.Status.Conditions, now.Type)
@@ -37,7 +40,7 @@ func (r *Reconciler) tell(e *evaluation) {
 		if isProblem(&now) {
 			eventType = corev1.EventTypeWarning
 		}
-		r.Events.Eventf(e.autoscaler, nil, eventType, now.Reason, actionEvaluate, "%s", now.Message)
+		r.Events.Eventf(e.autoscaler, nil, eventType, now.Reason, actionEvaluate, "%s", shortened(now.Message, maxNote))
 	}
 }
 

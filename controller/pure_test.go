@@ -52,7 +52,7 @@ func TestAStatusIsWrittenWhenItSaysSomethingNew(t *testing.T) {
 			s.LastDecision.Time = metav1.NewTime(noon)
 		}, true},
 		"another count": {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.TargetReplicas = number(8) }, true},
-		"another aim":   {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.DesiredReplicas = number(8) }, true},
+		"another aim that nothing was written for": {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.DesiredReplicas = number(8) }, false},
 		"a condition": {time.Second, func(s *v1alpha1.AutoScalerStatus) {
 			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Ready"})
 		}, true},

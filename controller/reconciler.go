@@ -73,7 +73,10 @@ type evaluation struct {
 	samples    []scaling.Sample
 	decision   scaling.Decision
 	record     record
-	scaled     bool // the count was written in this evaluation
+	// scaled: the count was written in this evaluation; scaleFailure: it was tried.
+	scaled, scaleFailure bool
+	// looked lists the conditions that this evaluation has set.
+	looked []string
 	// after is the wait until the next evaluation.
 	after time.Duration
 }
@@ -88,11 +91,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	wait, err := r.reap(ctx, req.NamespacedName, a)
-	if err != nil || a == nil {
+	if a == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	e := r.begin(a)
-	err = r.run(ctx, e)
+	err = r.run(ctx, e, err)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // shutting down; the next leader evaluates anew
 	}
@@ -131,29 +134,33 @@ func (r *Reconciler) begin(a *v1alpha1.AutoScaler) *evaluation {
 	}
 }
 
-func (r *Reconciler) run(ctx context.Context, e *evaluation) error {
-	for _, step := range []phase{r.validate, r.findTarget, r.holdContract, r.sample, r.decide, r.scale} {
-		done, err := step(ctx, e)
-		switch {
-		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			return e.fail(v1alpha1.ReasonTargetTerminating, "the namespace is being deleted")
-		case apierrors.IsForbidden(err):
-			// No retry mends a missing permission: say so, and look again at the next poll.
-			return e.fail(v1alpha1.ReasonForbidden, "the operator's account lacks a permission: "+tellable(err))
-		case err != nil && !apierrors.IsConflict(err) && e.condition(v1alpha1.ConditionAbleToScale).Reason != v1alpha1.ReasonScaleFailed:
-			_ = e.fail(v1alpha1.ReasonEvaluationFailed, "the last evaluation failed and is tried again: "+tellable(err))
-		}
-		if done || err != nil {
-			return err
-		}
+// run goes through the phases, unless something failed before them.
+func (r *Reconciler) run(ctx context.Context, e *evaluation, err error) error {
+	phases := []phase{r.validate, r.findTarget, r.holdContract, r.sample, r.decide, r.scale}
+	for done := false; err == nil && !done && len(phases) > 0; phases = phases[1:] {
+		done, err = phases[0](ctx, e)
 	}
-	return nil
+	return e.failed(err)
 }
 
-// fail says why an evaluation ended, and that nothing is written for now.
-func (e *evaluation) fail(reason, message string) error {
-	e.hold(reason, reason, message)
-	return nil
+// failed says on the object why an evaluation failed, and that nothing is written
+// for now. It returns what is to be retried at once, with back-off.
+func (e *evaluation) failed(err error) error {
+	switch {
+	case err == nil, apierrors.IsConflict(err), e.scaleFailure:
+		return err
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		e.hold(v1alpha1.ReasonTargetTerminating, v1alpha1.ReasonTargetTerminating, "the namespace is being deleted")
+		err = nil
+	case apierrors.IsForbidden(err):
+		// No retry mends a missing permission: say so, and look again at the next poll.
+		e.hold(v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden, "the operator's account lacks a permission: "+tellable(err))
+		err = nil
+	default:
+		e.hold(v1alpha1.ReasonEvaluationFailed, v1alpha1.ReasonEvaluationFailed, "the last evaluation failed and is tried again: "+tellable(err))
+	}
+	e.notEvaluated()
+	return err
 }
 
 // tellable is an error as people may see it in a status: what the API server
@@ -161,7 +168,10 @@ func (e *evaluation) fail(reason, message string) error {
 func tellable(err error) string {
 	var status apierrors.APIStatus
 	var stale staleError
+	var broken *binding.BrokenError
 	switch {
+	case errors.As(err, &broken):
+		return broken.Error()
 	case errors.As(err, &status):
 		return status.Status().Message
 	case errors.As(err, &stale), errors.Is(err, binding.ErrLost):
@@ -179,7 +189,8 @@ func (r *Reconciler) validate(_ context.Context, e *evaluation) (bool, error) {
 	}
 	message := errs.ToAggregate().Error()
 	e.hold(v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidSpec, message)
-	e.notEvaluated(v1alpha1.ConditionTargetAvailable, v1alpha1.ConditionBound)
+	e.notEvaluated()
+	e.nothingDecided()
 	e.after = time.Hour
 	return true, nil
 }

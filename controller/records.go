@@ -82,20 +82,30 @@ func nameOf(a *v1alpha1.AutoScaler) types.NamespacedName {
 	return types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
 }
 
-// scaled records a write that happened.
-func (rec *record) scaled(at time.Time, target types.UID, from, to int32, poll time.Duration) {
-	rec.memory = rec.memory.Scaled(at, from, to, poll)
-	rec.applied = &count{target: target, replicas: to, at: at}
+// scaled records a write that succeeded, from the count that the decision saw.
+func (rec *record) scaled(e *evaluation, to int32) {
+	rec.memory = rec.memory.Scaled(e.now, e.target.replicas, to, e.policy.PollInterval)
+	rec.wrote(e, e.target.replicas, to)
+	rec.untold.recommended = e.decision.Recommended
+}
+
+// wrote notes a write that happened.
+func (rec *record) wrote(e *evaluation, from, to int32) {
+	rec.applied = &count{target: e.target.uid, replicas: to, at: e.now}
 	rec.seen = nil
-	rec.untold = &scaleEvent{from: from, to: to}
+	rec.untold = &scaleEvent{target: e.target.key.Name, from: from, to: to}
 }
 
 // recoverWrite counts a write that nobody recorded: an earlier process was killed
 // before its status, or the answer to the write was lost. The Deployment tells:
 // the last change of its replica count is a /scale write of ours, and the count
 // is not the one seen before. managedFields gives no time for such a write, so it
-// counts as made now. One who does not hold the count wrote nothing.
+// counts as made now. One who does not hold the count wrote nothing, and what the
+// holder wrote meanwhile is not its either.
 func (rec *record) recoverWrite(e *evaluation) {
+	if r := e.condition(v1alpha1.ConditionBound).Reason; r == v1alpha1.ReasonDryRun || r == v1alpha1.ReasonHeldByAnother {
+		rec.seen = nil
+	}
 	seen := rec.seen
 	if seen == nil || e.holding == nil || seen.target == e.target.uid && seen.replicas == e.target.replicas {
 		return // the cache may not show it yet
@@ -107,7 +117,8 @@ func (rec *record) recoverWrite(e *evaluation) {
 	if rec.memory.Target != string(e.target.uid) {
 		rec.memory = scaling.Memory{Target: string(e.target.uid)}
 	}
-	rec.scaled(e.now, e.target.uid, seen.replicas, e.target.replicas, e.policy.PollInterval)
+	rec.memory = rec.memory.Discovered(e.now, seen.replicas, e.target.replicas)
+	rec.wrote(e, seen.replicas, e.target.replicas)
 }
 
 // show puts the last write into the status, in whole seconds, as storage keeps it.

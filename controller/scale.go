@@ -16,8 +16,11 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// scaleEvent is a write that happened.
-type scaleEvent struct{ from, to int32 }
+// scaleEvent is a write that happened. recommended is 0 where it is not known.
+type scaleEvent struct {
+	target                string
+	from, to, recommended int32
+}
 
 // scale writes the decided count, if it differs and writing is allowed.
 func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
@@ -37,7 +40,7 @@ func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 		r.records.put(a, e.record)
 		return true, err
 	}
-	e.record.scaled(e.now, e.target.uid, from, to, e.policy.PollInterval)
+	e.record.scaled(e, to)
 	r.records.put(a, e.record)
 	e.scaled = true
 	countScale("written")
@@ -99,6 +102,9 @@ func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) e
 		return staleError("the replica count was changed")
 	}
 	scale.Spec.Replicas = replicas
+	// Whatever the answer says, or if there is none: the write may have happened, and
+	// the Deployment will tell. A client that tries again gets a conflict for its own.
+	e.record.seen = &count{target: e.target.uid, replicas: e.target.replicas}
 	return r.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(&scale), client.FieldOwner(FieldManager))
 }
 
@@ -119,10 +125,9 @@ func (e *evaluation) scaleFailed(err error) (failed error) {
 	case apierrors.IsForbidden(err):
 		reason = v1alpha1.ReasonForbidden
 	default:
-		// The write may have happened and its answer been lost; the Deployment will tell.
-		e.record.seen = &count{target: e.target.uid, replicas: e.target.replicas}
 		failed = err
 	}
+	e.scaleFailure = true
 	countScale(reason)
 	e.hold(reason, reason, fmt.Sprintf("the scale of Deployment %q was not written: %s", e.target.key.Name, tellable(err)))
 	return failed

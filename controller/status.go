@@ -3,8 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// refreshInterval is how often a status whose numbers alone changed is
-	// written: a load that wavers must not become a write at every poll.
-	refreshInterval = time.Minute
+	// refreshPolls is at how many polls a status is written of which only what
+	// wavers with the load has changed: it must not become a write at every poll.
+	refreshPolls = 4
 	// checkpointsPerWindow is how often a pending scale-down's memory is written.
 	checkpointsPerWindow = 12
 )
@@ -34,18 +34,28 @@ func (e *evaluation) setFalse(condition, reason, message string) {
 }
 
 func (e *evaluation) set(condition string, status metav1.ConditionStatus, reason, message string) {
+	e.looked = append(e.looked, condition)
 	meta.SetStatusCondition(&e.autoscaler.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: shortened(message),
+		Type: condition, Status: status, Reason: reason, Message: shortened(message, maxMessage),
 		ObservedGeneration: e.autoscaler.Generation, LastTransitionTime: metav1.NewTime(e.now),
 	})
 }
 
 // notEvaluated takes back what an evaluation that ends early did not look at, so
 // that nothing old stands as if it were so.
-func (e *evaluation) notEvaluated(conditions ...string) {
-	for _, c := range append(conditions, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited) {
-		e.set(c, metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "not looked at; see the Ready condition")
+func (e *evaluation) notEvaluated() {
+	for _, c := range []string{
+		v1alpha1.ConditionTargetAvailable, v1alpha1.ConditionBound,
+		v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited,
+	} {
+		if !slices.Contains(e.looked, c) {
+			e.set(c, metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "not looked at; see the Ready condition")
+		}
 	}
+}
+
+// nothingDecided takes the numbers of the last decision back.
+func (e *evaluation) nothingDecided() {
 	s := &e.autoscaler.Status
 	s.RecommendedReplicas, s.DesiredReplicas, s.LastDecision = nil, nil, nil
 }
@@ -54,11 +64,12 @@ func (e *evaluation) notEvaluated(conditions ...string) {
 // a hostile value must not make the status that reports it unwritable.
 const maxMessage = 4096
 
-func shortened(message string) string {
-	if len(message) <= maxMessage {
-		return message
+// shortened cuts a text to a number of bytes, between characters.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // condition gives a condition, or an empty one where it is not set.
@@ -192,7 +203,7 @@ func (e *evaluation) worthWriting() bool {
 		return false
 	}
 	next.LastDecision = latest
-	return before.LastDecision == nil || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshInterval
+	return before.LastDecision == nil || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshPolls*spec.PollInterval(e.autoscaler)
 }
 
 // onlyWavers says whether nothing but the load's wavering sets the status apart
@@ -201,6 +212,7 @@ func (e *evaluation) onlyWavers() bool {
 	before := &e.before.Status
 	steady := e.autoscaler.Status.DeepCopy()
 	steady.LastDecision, steady.RecommendedReplicas = before.LastDecision, before.RecommendedReplicas
+	steady.DesiredReplicas = before.DesiredReplicas // a count that was written shows by itself
 	for i := range steady.Conditions {
 		if was := meta.FindStatusCondition(before.Conditions, steady.Conditions[i].Type); was != nil && wavers(was, &steady.Conditions[i]) {
 			steady.Conditions[i] = *was
@@ -210,12 +222,13 @@ func (e *evaluation) onlyWavers() bool {
 }
 
 // wavers says whether a condition's change is no more than the load's: another
-// wording of the same reason, or another limit that is no problem.
+// wording of the same reason, or another limit that is no problem. So a demand that
+// exceeds the cap is said at once, and taken back at leisure.
 func wavers(was, now *metav1.Condition) bool {
 	if was.ObservedGeneration != now.ObservedGeneration {
 		return false
 	}
-	limit := now.Type == v1alpha1.ConditionScalingLimited && !isProblem(was) && !isProblem(now)
+	limit := now.Type == v1alpha1.ConditionScalingLimited && !isProblem(now)
 	return limit || was.Status == now.Status && was.Reason == now.Reason
 }
 

@@ -49,7 +49,8 @@ func (e *evaluation) noTarget(reason, message string) (done bool) {
 	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
 	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
 	e.hold(reason, reason, message)
-	e.notEvaluated(v1alpha1.ConditionBound)
+	e.notEvaluated()
+	e.nothingDecided()
 	return true
 }
 

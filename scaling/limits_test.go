@@ -148,3 +148,22 @@ func TestScaledRecordsWritesOnly(t *testing.T) {
 	m = m.Scaled(start.Add(poll), 6, 9, poll)
 	assert.Equal(t, scaling.Step{At: start.Add(poll).UnixMicro(), Base: 6}, m.Up, "the next interval has its own")
 }
+
+func TestADiscoveredWriteCountsInBothDirectionsUntilThePollIntervalHasPassed(t *testing.T) {
+	p := perReplica100(scaling.Behavior{UpMaxStep: 4, DownMaxStep: 1, DownMinInterval: time.Minute})
+	// Seen at 2 before, 6 now: by us, but nobody knows when, nor over which ways.
+	decide := func(after time.Duration, load float64) int32 {
+		o := observe(start, 6, valid(600))
+		_, m := scaling.Decide(p, o, scaling.Memory{})
+		m = m.Discovered(start, 2, 6)
+		d, _ := scaling.Decide(p, observe(start.Add(after), 6, valid(load)), m)
+		return d.Replicas
+	}
+	assert.Equal(t, int32(6), decide(time.Second, 2000), "the step up was taken")
+	assert.Equal(t, int32(10), decide(poll, 2000), "the next interval has its own")
+	assert.Equal(t, int32(6), decide(poll, 0), "it may have been a scale-down")
+	assert.Equal(t, int32(5), decide(time.Minute, 0))
+
+	p.Metrics[0].Behavior.DownMinInterval = 0
+	assert.Equal(t, int32(6), decide(time.Second, 0), "and the step down was taken too")
+}

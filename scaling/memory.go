@@ -1,6 +1,9 @@
 package scaling
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Memory is what one decision leaves for the next. The zero value knows
 // nothing. Times are Unix microseconds, and 0 is "never". It may come back
@@ -59,6 +62,18 @@ func (m Memory) Scaled(at time.Time, from, to int32, poll time.Duration) Memory 
 		}
 		m.LastDown = now
 	}
+	return m
+}
+
+// Discovered returns the memory after a write was found that nobody recorded:
+// neither its time nor its direction is known, only a count from before it and
+// the present one. It counts as made at the time of the discovery and in both
+// directions, so that it can delay a scale-down and never hasten one.
+func (m Memory) Discovered(at time.Time, before, current int32) Memory {
+	now := micros(at)
+	m.Up = Step{At: now, Base: min(before, current)}
+	m.Down = Step{At: now, Base: math.MaxInt32}
+	m.LastDown = now
 	return m
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
@@ -35,29 +36,34 @@ const warnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in 
 
 // ValidateCreate checks a new AutoScaler and claims its target.
 func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	errs, err := v.create(ctx, a)
+	return v.answer(ctx, a, errs, err)
+}
+
+// ValidateUpdate checks a changed spec.
+func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	if a.DeletionTimestamp != nil || old.DecodeError == a.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
+		return nil, nil
+	}
+	errs, err := v.update(ctx, old, a)
+	return v.answer(ctx, a, errs, err)
+}
+
+func (v *AutoScalerValidator) create(ctx context.Context, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
 	exists, err := v.exists(ctx, a)
 	if exists || err != nil {
 		return nil, err // a name that is taken must end in AlreadyExists, and claims nothing
 	}
 	errs, err := v.check(ctx, a)
-	if err != nil {
-		return nil, err
+	if err != nil || !asks(a) {
+		return errs, err
 	}
-	if !a.Spec.DryRun && a.DecodeError == "" {
-		if errs, err = v.claim(ctx, a, errs); err != nil {
-			return nil, err
-		}
-	}
-	return v.warnings(ctx, a), refuse("AutoScaler", a.Name, errs)
+	return v.claim(ctx, a, errs)
 }
 
-// ValidateUpdate checks a changed spec. It claims only where the update makes the
-// AutoScaler ask for a Deployment that it did not ask for before, so that whoever
-// lost a claim can still edit its object.
-func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
-	if a.DeletionTimestamp != nil || old.DecodeError == a.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
-		return nil, nil
-	}
+// update claims only where the AutoScaler now asks for a Deployment that it did
+// not ask for before, so that whoever lost a claim can still edit its object.
+func (v *AutoScalerValidator) update(ctx context.Context, old, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
 	errs, err := v.check(ctx, a)
 	if err != nil {
 		return nil, err
@@ -67,14 +73,30 @@ func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alph
 		return nil, err
 	}
 	errs = added(errs, stored)
-	asks := !a.Spec.DryRun && a.DecodeError == ""
-	asked := !old.Spec.DryRun && old.DecodeError == "" && old.Spec.TargetRef.Name == a.Spec.TargetRef.Name
-	if asks && !asked {
-		if errs, err = v.claim(ctx, a, errs); err != nil {
-			return nil, err
-		}
+	if !asks(a) || asks(old) && old.Spec.TargetRef.Name == a.Spec.TargetRef.Name {
+		return errs, nil
 	}
-	return v.warnings(ctx, a), refuse("AutoScaler", a.Name, errs)
+	return v.claim(ctx, a, errs)
+}
+
+// asks says whether an AutoScaler wants to own its target's replica count.
+func asks(a *v1alpha1.AutoScaler) bool { return !a.Spec.DryRun && a.DecodeError == "" }
+
+// answer refuses, or admits with warnings. Where something could not be looked up
+// the requester is told that and no more: it is neither the requester's fault nor
+// business what the API server said to the operator.
+func (v *AutoScalerValidator) answer(ctx context.Context, a *v1alpha1.AutoScaler, errs field.ErrorList, err error) (admission.Warnings, error) {
+	var broken *binding.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		return nil, apierrors.NewInternalError(broken)
+	case err != nil:
+		log.FromContext(ctx).Error(err, "an AutoScaler could not be checked")
+		return nil, apierrors.NewInternalError(errors.New("the operator could not look up what it has to check; try again, and look into its log if this lasts"))
+	case len(errs) > 0:
+		return nil, refuse("AutoScaler", a.Name, errs)
+	}
+	return v.warnings(ctx, a), nil
 }
 
 // ValidateDelete never objects: whoever may delete may stop the autoscaler.
@@ -95,7 +117,7 @@ func (v *AutoScalerValidator) check(ctx context.Context, a *v1alpha1.AutoScaler)
 		allowed, err := v.allowed(ctx, name, a.Namespace)
 		switch {
 		case apierrors.IsNotFound(err):
-			errs = append(errs, field.NotFound(path, name))
+			errs = append(errs, field.Invalid(path, name, "there is no such MetricProfile; kubectl get metricprofiles lists them"))
 		case err != nil:
 			return nil, err
 		case !allowed:
@@ -157,11 +179,7 @@ func (v *AutoScalerValidator) appendConflict(errs field.ErrorList, err error) (f
 	if errors.As(err, &held) || errors.As(err, &hpa) {
 		return append(errs, field.Forbidden(field.NewPath("spec", "targetRef", "name"), err.Error())), nil
 	}
-	if err != nil {
-		// Not the requester's fault, whatever the API server said to the operator.
-		return nil, apierrors.NewInternalError(fmt.Errorf("the operator could not tell who holds the Deployment: %w", err))
-	}
-	return errs, nil
+	return errs, err
 }
 
 func (v *AutoScalerValidator) exists(ctx context.Context, a *v1alpha1.AutoScaler) (bool, error) {

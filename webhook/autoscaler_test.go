@@ -1,15 +1,21 @@
 package webhook
 
 import (
+	"context"
+	"errors"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -49,4 +55,28 @@ func TestFC29_ADeploymentThatTheCacheHasNotSeenIsNotWarnedOf(t *testing.T) {
 	assert.Empty(t, v.warnings(t.Context(), builders.MakeAutoScaler("ns", "web").Obj()))
 	v.Live = reader(t)
 	assert.Len(t, v.warnings(t.Context(), builders.MakeAutoScaler("ns", "web").Obj()), 1)
+}
+
+func TestAFailingLookUpBlamesNobodyAndLeaksNothing(t *testing.T) {
+	autoscaler := builders.MakeAutoScaler("ns", "web").Metric("load", "total", "100").Obj()
+	for name, err := range map[string]error{
+		"a permission of the operator is missing": apierrors.NewForbidden(schema.GroupResource{Resource: "autoscalers"}, "web", errors.New("system:serviceaccount:x")),
+		"the API server cannot be reached":        &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/apis", Err: errors.New("dial tcp 10.0.0.1:6443: refused")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failing := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return err
+				},
+			})
+			v := &AutoScalerValidator{Cached: failing, Live: failing, Limits: v1alpha1.DefaultLimits}
+
+			_, refusal := v.ValidateCreate(t.Context(), autoscaler)
+
+			assert.True(t, apierrors.IsInternalError(refusal), "%v", refusal)
+			assert.NotContains(t, refusal.Error(), "10.0.0.1")
+			assert.NotContains(t, refusal.Error(), "serviceaccount")
+			assert.ErrorContains(t, refusal, "try again")
+		})
+	}
 }

@@ -169,7 +169,7 @@ type MetricSpec struct {
 	// "100" or "0.5"; a trailing m divides by 1000 ("100m" is 0.1).
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?m?$`
-	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]{0,11})([.][0-9]{1,6})?m?$') && self.matches('[1-9]')",message="must be a decimal number above 0 with at most 12 digits before and 6 after the point, as \"100\" or \"0.5\"; a trailing m divides by 1000, so \"100m\" is 0.1"
 	// +required
 	TargetPerReplica string `json:"targetPerReplica"`
 

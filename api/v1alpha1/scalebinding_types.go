@@ -5,6 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// MaxEpoch is the largest epoch: the largest number that every JSON reader keeps.
+const MaxEpoch = 1<<53 - 1
+
 // MaxTransitions is how many changes of owner a ScaleBinding remembers.
 const MaxTransitions = 10
 
@@ -75,10 +78,11 @@ type ScaleBindingSpec struct {
 	// claimedAt is when. A claim made at admission counts as alive for a grace
 	// period even if its owner is not in storage yet.
 	// +optional
-	ClaimedAt *metav1.MicroTime `json:"claimedAt,omitempty"`
+	ClaimedAt *metav1.Time `json:"claimedAt,omitempty"`
 	// epoch grows by one at every change of owner: the fencing token that the
 	// owner checks right before each write.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	// +required
 	Epoch int64 `json:"epoch"`
 }

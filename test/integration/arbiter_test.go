@@ -236,3 +236,14 @@ func TestTransitionsAreBounded(t *testing.T) {
 	assert.Len(t, b.Status.Transitions, v1alpha1.MaxTransitions)
 	assert.Equal(t, b.Spec.Epoch, b.Status.Transitions[0].Epoch, "newest first")
 }
+
+func TestAClaimFromAClockFarAheadHasNoGrace(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.advance(time.Hour)
+	_, err := h.arbiter().Claim(h.ctx, claimant(h.autoscaler().UID("never-stored").Obj()))
+	require.NoError(t, err)
+	h.advance(-time.Hour)
+
+	assert.NoError(t, h.arbiter().Check(h.ctx, h.rival()))
+}

@@ -106,7 +106,11 @@ type recordedEvents struct {
 func (r *recordedEvents) Eventf(_, _ runtime.Object, eventtype, reason, _, note string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = append(r.seen, eventtype+" "+reason+" "+fmt.Sprintf(note, args...))
+	text := fmt.Sprintf(note, args...)
+	if len(text) > 1024 {
+		panic("the API server refuses an event whose note is longer than 1024 bytes: " + text)
+	}
+	r.seen = append(r.seen, eventtype+" "+reason+" "+text)
 }
 
 // take gives the events since the last call.
@@ -286,8 +290,13 @@ func (h *harness) enableWebhooks() {
 // schema would have let it in: the schema is loosened for the moment.
 func (h *harness) storePastTheSchema(obj client.Object) {
 	h.Helper()
+	h.storePastTheSchemaOf("autoscalers", obj)
+}
+
+func (h *harness) storePastTheSchemaOf(resource string, obj client.Object) {
+	h.Helper()
 	var crd apiextensionsv1.CustomResourceDefinition
-	key := types.NamespacedName{Name: "autoscalers.autoscale.example.com"}
+	key := types.NamespacedName{Name: resource + ".autoscale.example.com"}
 	require.NoError(h, h.client.Get(h.ctx, key, &crd))
 	strict := crd.Spec.DeepCopy()
 	yes := true
@@ -295,23 +304,22 @@ func (h *harness) storePastTheSchema(obj client.Object) {
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}
 	}
 	require.NoError(h, h.client.Update(h.ctx, &crd))
-	defer func() {
-		require.NoError(h, h.client.Get(h.ctx, key, &crd))
-		crd.Spec = *strict
-		require.NoError(h, h.client.Update(h.ctx, &crd))
-		h.awaitSchema(false)
-	}()
-	h.awaitSchema(true)
+	h.awaitSchema(crd.Spec.Names.Kind, true)
 	require.NoError(h, h.client.Create(h.ctx, obj))
+	require.NoError(h, h.client.Get(h.ctx, key, &crd))
+	crd.Spec = *strict
+	require.NoError(h, h.client.Update(h.ctx, &crd))
+	h.awaitSchema(crd.Spec.Names.Kind, false)
 }
 
-// awaitSchema waits until the API server accepts, or refuses, a bad AutoScaler.
-func (h *harness) awaitSchema(loose bool) {
+// awaitSchema waits until the API server accepts, or refuses, an object without
+// what its kind requires.
+func (h *harness) awaitSchema(kind string, loose bool) {
 	h.Helper()
 	bad := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "AutoScaler",
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind,
 		"metadata": map[string]any{"name": "probe", "namespace": h.namespace},
-		"spec":     map[string]any{"minReplicas": "two"},
+		"spec":     map[string]any{"epoch": "one", "minReplicas": "two"},
 	}}
 	require.Eventually(h, func() bool {
 		return (h.client.Create(h.ctx, bad.DeepCopy(), client.DryRunAll) == nil) == loose

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,4 +197,90 @@ func TestTheScaleIsToldByAnEventAlsoWhenItsStatusCameLater(t *testing.T) {
 	assert.Len(t, only(h.events.take(), "Scaled"), 1)
 	h.pollFor(time.Minute)
 	assert.Empty(t, only(h.events.take(), "Scaled"))
+}
+
+func TestAnAnswerThatIsLostAndComesBackAsAConflictIsCountedToo(t *testing.T) {
+	// A client repeats a write whose answer it did not get, and conflicts with its own.
+	h := newHarness(t)
+	h.deployment(10)
+	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
+	h.metrics.Value(1000)
+	h.poll()
+	h.advance(15 * time.Second)
+	h.metrics.Value(200)
+	h.beforeScale = func() error {
+		h.beforeScale = nil
+		h.scaleAs(9, controller.FieldManager)
+		return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed"))
+	}
+	h.poll()
+	require.Equal(t, int32(9), h.replicas())
+
+	h.advance(time.Second)
+	h.poll()
+
+	assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
+}
+
+func TestAWriteWhoseDirectionIsUncertainDelaysAScaleDown(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(9)
+	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
+	h.metrics.Value(900)
+	h.poll() // 9 is what the status knows
+	h.scaleByHand(12)
+	h.scaleAs(11, controller.FieldManager) // a scale-down of ours, and a crash before its status
+	h.restart()
+	h.metrics.Value(200)
+	h.advance(15 * time.Second)
+
+	h.poll()
+
+	assert.Equal(t, int32(11), h.replicas(), "9 to 11 looks like a scale-up, and was none")
+}
+
+func TestAShadowThatGoesLiveDoesNotClaimWhatTheFormerHolderWrote(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(h.autoscaler().Obj())
+	h.create(builders.MakeAutoScaler(h.namespace, "shadow").DryRun().Metric("load", h.namespace+"-total", "100").Obj())
+	h.metrics.Value(200)
+	h.poll()
+	h.pollNamed("shadow")
+	h.restart()
+	h.pollNamed("shadow")
+	h.metrics.Value(900)
+	h.advance(15 * time.Second)
+	h.poll()
+	require.NoError(t, h.client.Delete(h.ctx, h.get("web")))
+	_, err := h.reconcile("web")
+	require.NoError(t, err)
+	shadow := h.get("shadow")
+	shadow.Spec.DryRun = false
+	require.NoError(t, h.client.Update(h.ctx, shadow))
+	h.events.take()
+
+	a := h.pollNamed("shadow")
+
+	assert.Nil(t, a.Status.AppliedReplicas)
+	assert.Empty(t, only(h.events.take(), "Scaled"))
+}
+
+func TestTheEventNamesTheDeploymentThatWasScaled(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(2)
+	h.create(builders.Deployment(h.namespace, "api", 2))
+	h.create(h.autoscaler().Obj())
+	h.metrics.Value(900)
+	h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
+	_, err := h.reconcile("web")
+	require.Error(t, err)
+	h.beforeStatus = nil
+	h.edit(func(a *v1alpha1.AutoScaler) { a.Spec.TargetRef.Name = "api" })
+	h.metrics.Value(200)
+	h.advance(time.Second)
+
+	h.poll()
+
+	assert.Equal(t, []string{"Normal Scaled scaled Deployment web from 2 to 9 (recommended 9)"}, only(h.events.take(), "Scaled"))
 }

@@ -103,6 +103,9 @@ func TestFC14_TheSchemaAcceptsAndRefusesTheSameNumbersAsTheParser(t *testing.T) 
 		}
 		require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err), "%v gave %v", value, err)
 		assert.ErrorContains(t, err, "targetPerReplica", "%v", value)
+		if isText && len(text) <= v1alpha1.DecimalMaxLength {
+			assert.ErrorContains(t, err, `as "100" or "0.5"`, "%v: the accepted form", value)
+		}
 	}
 }
 
@@ -136,7 +139,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 		change func(spec map[string]any)
 		want   []string
 	}{
-		"max below min":            {func(s map[string]any) { s["maxReplicas"] = int64(1) }, []string{"maxReplicas must be at least minReplicas"}},
+		"max below min":            {func(s map[string]any) { s["maxReplicas"] = int64(1) }, []string{"spec.maxReplicas", "maxReplicas must be at least minReplicas"}},
 		"min of 0":                 {func(s map[string]any) { s["minReplicas"] = int64(0) }, []string{"spec.minReplicas"}},
 		"a negative max":           {func(s map[string]any) { s["maxReplicas"] = int64(-1) }, []string{"spec.maxReplicas"}},
 		"a max past int32":         {func(s map[string]any) { s["maxReplicas"] = int64(1) << 40 }, []string{"spec.maxReplicas"}},
