@@ -91,8 +91,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	wait, err := r.reap(ctx, req.NamespacedName, a)
-	if a == nil {
-		return ctrl.Result{RequeueAfter: wait}, err
+	switch {
+	case a == nil && err != nil:
+		return ctrl.Result{}, err
+	case a == nil:
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	e := r.begin(a)
 	err = r.run(ctx, e, err)
@@ -102,13 +105,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr
 	}
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	if wait > 0 {
+	case err != nil:
+		return ctrl.Result{}, err // the queue backs off
+	case wait > 0:
 		e.after = min(e.after, wait)
 	}
-	return ctrl.Result{RequeueAfter: r.Jitter(e.after)}, err
+	return ctrl.Result{RequeueAfter: r.Jitter(e.after)}, nil
 }
 
 // read gives the AutoScaler, or nil when it is gone or going.
