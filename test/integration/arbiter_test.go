@@ -204,6 +204,8 @@ func TestOnlyTheOwnerThatWasSeenGoneIsRemoved(t *testing.T) {
 	_, err := h.arbiter().Claim(h.ctx, h.rival())
 	require.NoError(t, err)
 
+	h.advance(binding.DefaultGrace + time.Second) // nothing but the UID protects the rival now
+
 	_, err = h.arbiter().Reap(h.ctx, h.namespace, "web", types.UID("web's, as seen a moment ago"))
 
 	require.NoError(t, err)
