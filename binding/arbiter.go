@@ -127,6 +127,8 @@ func (a *Arbiter) get(ctx context.Context, namespace, name string) (*v1alpha1.Sc
 		return nil, fmt.Errorf("reading ScaleBinding %s/%s: %w", namespace, name, err)
 	case b.DecodeError != "":
 		return nil, &BrokenError{namespace, name, "it is not readable: " + b.DecodeError}
+	case b.Free() != (b.Spec.OwnerRef == nil):
+		return nil, &BrokenError{namespace, name, "ownerRef and ownerUID are not set together"}
 	case b.Spec.Epoch >= v1alpha1.MaxEpoch:
 		return nil, &BrokenError{namespace, name, "its epoch cannot grow any more"}
 	}

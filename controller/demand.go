@@ -21,16 +21,16 @@ func (r *Reconciler) sample(ctx context.Context, e *evaluation) (bool, error) {
 	metrics := e.autoscaler.Spec.Metrics
 	profiles := make([]*v1alpha1.MetricProfile, len(metrics))
 	e.samples = make([]scaling.Sample, len(metrics))
-	var pending sync.WaitGroup
 	for i := range metrics {
-		profile, problem, err := r.profile(ctx, e.autoscaler, metrics[i].MetricProfileRef)
-		if err != nil {
+		var err error
+		if profiles[i], e.samples[i], err = r.profile(ctx, e.autoscaler, metrics[i].MetricProfileRef); err != nil {
 			return true, err
 		}
-		profiles[i] = profile
-		if problem.Reason != "" {
-			e.samples[i] = problem
-			continue
+	}
+	var pending sync.WaitGroup
+	for i, profile := range profiles {
+		if e.samples[i].Reason != "" {
+			continue // the profile cannot be used
 		}
 		q, err := spec.Query(e.autoscaler, i, profile)
 		if err != nil {

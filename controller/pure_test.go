@@ -84,7 +84,7 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.holding = nil }), "not ours to scale")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.autoscaler.Spec.Paused = true }), "a pause may last for ever")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
-	assert.True(t, pending(0, func(e *evaluation) { e.scaled = true }))
+	assert.True(t, pending(0, func(e *evaluation) { e.record.untold = &scaleEvent{} }))
 }
 
 func TestAnEventIsATransition(t *testing.T) {

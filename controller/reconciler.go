@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -104,6 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr
+	} else if statusErr != nil {
+		log.FromContext(ctx).Error(statusErr, "the status that tells of a failure was not written either")
 	}
 	switch {
 	case apierrors.IsConflict(err):

@@ -162,18 +162,18 @@ func (e *evaluation) showWrite(s *v1alpha1.AutoScalerStatus) {
 	}
 }
 
-// checkpoint puts the memory into the status with a scale event, and about twelve
-// times per window while a scale-down is pending; else the status keeps the
-// memory that it has.
+// checkpoint puts the memory into the status with a scale event, also when the
+// status right after the scale was lost, and about twelve times per window while a
+// scale-down is pending; else the status keeps the memory that it has.
 func (e *evaluation) checkpoint(s *v1alpha1.AutoScalerStatus) {
-	if e.record.memory.Target == "" || !e.scalesOrWaits(s.Memory) {
+	if len(e.policy.Metrics) == 0 || e.record.memory.Target == "" || !e.scalesOrWaits(s.Memory) {
 		return
 	}
 	s.Memory = spec.MemoryStatus(&e.record.memory, len(e.policy.Metrics))
 }
 
 func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
-	if e.scaled {
+	if e.record.untold != nil {
 		return true
 	}
 	if !e.decision.PendingDown || e.holding == nil || e.autoscaler.Spec.Paused {

@@ -47,6 +47,7 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 func (e *evaluation) noTarget(reason, message string) (done bool) {
 	s := &e.autoscaler.Status
 	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
+	s.AppliedReplicas, s.LastSuccessfulScaleTime = nil, nil
 	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
 	e.hold(reason, reason, message)
 	e.notEvaluated()

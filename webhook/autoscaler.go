@@ -68,11 +68,13 @@ func (v *AutoScalerValidator) update(ctx context.Context, old, a *v1alpha1.AutoS
 	if err != nil {
 		return nil, err
 	}
-	stored, err := v.check(ctx, old)
-	if err != nil {
-		return nil, err
+	if len(errs) > 0 {
+		stored, err := v.check(ctx, old)
+		if err != nil {
+			return nil, err
+		}
+		errs = added(errs, stored)
 	}
-	errs = added(errs, stored)
 	if !asks(a) || asks(old) && old.Spec.TargetRef.Name == a.Spec.TargetRef.Name {
 		return errs, nil
 	}

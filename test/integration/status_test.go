@@ -112,6 +112,9 @@ func TestNothingOldStandsWhenAnEvaluationEndsEarly(t *testing.T) {
 			}
 			assert.Nil(t, a.Status.RecommendedReplicas)
 			assert.Nil(t, a.Status.LastDecision)
+			if a.Status.TargetUID == "" {
+				assert.Nil(t, a.Status.AppliedReplicas, "of another Deployment")
+			}
 		})
 	}
 }
@@ -256,23 +259,29 @@ func TestAnOldScaleFailureDoesNotStandForANewOne(t *testing.T) {
 	assert.NotContains(t, message, "etcd")
 }
 
-func TestABindingMadeUnreadableByHandIsSaidWithItsWayOut(t *testing.T) {
-	h := bound(t)
-	b := h.binding()
-	require.NoError(t, h.client.Delete(h.ctx, b))
-	h.storePastTheSchemaOf("scalebindings", &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ScaleBinding",
-		"metadata": map[string]any{"name": "web", "namespace": h.namespace},
-		"spec":     map[string]any{"targetRef": map[string]any{"name": "web"}, "epoch": "one"},
-	}})
-	h.advance(15 * time.Second)
+func TestABindingBrokenPastTheSchemaIsSaidWithItsWayOut(t *testing.T) {
+	for name, spec := range map[string]map[string]any{
+		"unreadable":            {"targetRef": map[string]any{"name": "web"}, "epoch": "one"},
+		"an owner without name": {"targetRef": map[string]any{"name": "web"}, "epoch": int64(7), "ownerUID": "somebody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := bound(t)
+			b := h.binding()
+			require.NoError(t, h.client.Delete(h.ctx, b))
+			h.storePastTheSchemaOf("scalebindings", &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ScaleBinding",
+				"metadata": map[string]any{"name": "web", "namespace": h.namespace}, "spec": spec,
+			}})
+			h.advance(15 * time.Second)
 
-	_, err := h.reconcile("web")
+			_, err := h.reconcile("web")
 
-	require.Error(t, err)
-	message := h.requireCondition(h.get("web"), v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonEvaluationFailed)
-	assert.Contains(t, message, "delete scalebinding web")
-	require.NoError(t, h.client.Delete(h.ctx, b))
-	h.poll()
-	assert.Equal(t, h.get("web").UID, h.binding().Spec.OwnerUID)
+			require.Error(t, err)
+			message := h.requireCondition(h.get("web"), v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonEvaluationFailed)
+			assert.Contains(t, message, "delete scalebinding web")
+			require.NoError(t, h.client.Delete(h.ctx, b))
+			h.poll()
+			assert.Equal(t, h.get("web").UID, h.binding().Spec.OwnerUID)
+		})
+	}
 }

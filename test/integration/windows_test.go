@@ -48,6 +48,11 @@ func TestScaleSucceedsAndStatusFails_TheNextRoundCountsTheWriteAndDoesNotAddASec
 			assert.Equal(t, int32(6), *a.Status.AppliedReplicas, "the record is made good")
 			assert.NotNil(t, a.Status.LastSuccessfulScaleTime)
 
+			h.restart() // whoever comes next knows it from the status
+			h.advance(50 * time.Millisecond)
+			h.poll()
+			assert.Equal(t, int32(6), h.replicas(), "nor does a restart grant a second step")
+
 			h.advance(15 * time.Second)
 			h.poll()
 			assert.Equal(t, int32(10), h.replicas(), "the next interval has its own step")
