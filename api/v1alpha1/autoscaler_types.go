@@ -91,10 +91,9 @@ type AutoScalerSpec struct {
 	MaxReplicas int32 `json:"maxReplicas"`
 
 	// pollIntervalSeconds is the time between two evaluations, 5 to 3600. One
-	// scaling step is granted per interval.
+	// scaling step is granted per interval. Not set: the platform's default, else 15.
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=3600
-	// +kubebuilder:default=15
 	// +optional
 	PollIntervalSeconds int32 `json:"pollIntervalSeconds,omitempty"`
 
@@ -108,6 +107,13 @@ type AutoScalerSpec struct {
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
+	// claimPolicy says what happens while another AutoScaler holds the Deployment.
+	// Reject: this one is not admitted. Wait: it is, stands by, and takes over when
+	// the holder goes; so a rename may create before it deletes. Not set: the
+	// platform's default, else Reject.
+	// +optional
+	ClaimPolicy ClaimPolicy `json:"claimPolicy,omitempty"`
+
 	// metrics are the demands; the highest of the usable ones counts.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
@@ -118,10 +124,22 @@ type AutoScalerSpec struct {
 
 	// behavior limits how fast the count moves, for every metric that has no
 	// behavior of its own.
-	// +kubebuilder:default={}
 	// +optional
 	Behavior *Behavior `json:"behavior,omitempty"`
 }
+
+// ClaimPolicy says what happens while another AutoScaler holds the Deployment.
+//
+// +kubebuilder:validation:Enum=Reject;Wait
+type ClaimPolicy string
+
+// Claim policies.
+const (
+	// ClaimReject refuses the AutoScaler at admission.
+	ClaimReject ClaimPolicy = "Reject"
+	// ClaimWait admits it and lets it stand by.
+	ClaimWait ClaimPolicy = "Wait"
+)
 
 // TargetReference names a Deployment of the AutoScaler's namespace.
 type TargetReference struct {
@@ -175,10 +193,10 @@ type MetricSpec struct {
 
 	// maxAgeSeconds is the age from which a sample counts as stale, 1 to 3600. An
 	// instant query is stamped with its evaluation time, so this bounds the age
-	// of the answer, not of the scrape behind it.
+	// of the answer, not of the scrape behind it. Not set: the platform's default,
+	// else 60.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
-	// +kubebuilder:default=60
 	// +optional
 	MaxAgeSeconds int32 `json:"maxAgeSeconds,omitempty"`
 
@@ -205,10 +223,10 @@ type Behavior struct {
 	ScaleDownMaxStep *int32 `json:"scaleDownMaxStep,omitempty"`
 
 	// scaleDownStabilizationSeconds is the length of the window whose highest
-	// recommendation counts when scaling down, 0 (none) to 86400.
+	// recommendation counts when scaling down, 0 (none) to 86400. Not set: the
+	// platform's default, else 300.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
-	// +kubebuilder:default=300
 	// +optional
 	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
 
@@ -256,6 +274,10 @@ type AutoScalerStatus struct {
 	// lastDecision is the value after each stage and the rule that limited it.
 	// +optional
 	LastDecision *DecisionTrace `json:"lastDecision,omitempty"`
+	// contention is set while another writer changes the replica count against this
+	// AutoScaler, which holds it; nothing is written until its retryTime.
+	// +optional
+	Contention *Contention `json:"contention,omitempty"`
 	// memory is what a restarted operator needs to go on without scaling down
 	// early: written with a scale event, and about twelve times per window while
 	// a scale-down is pending.
@@ -267,6 +289,24 @@ type AutoScalerStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Contention is another writer's change of a replica count that the operator holds.
+type Contention struct {
+	// manager is the field manager that set spec.replicas last.
+	// +kubebuilder:validation:MaxLength=1024
+	Manager string `json:"manager"`
+	// from is the count that was changed.
+	From int32 `json:"from"`
+	// to is the count that it was changed to.
+	To int32 `json:"to"`
+	// changes is how many of them came in a row, each after the operator had let
+	// the back-off pass.
+	Changes int32 `json:"changes"`
+	// time of the last one, as the operator saw it.
+	Time metav1.Time `json:"time"`
+	// retryTime is when the operator writes again.
+	RetryTime metav1.Time `json:"retryTime"`
 }
 
 // DecisionTrace explains one decision.

@@ -28,8 +28,14 @@ const (
 	ReasonClaimHeld = "ClaimHeld"
 	// ReasonHeldByAnother: another AutoScaler owns the replica count.
 	ReasonHeldByAnother = "HeldByAnother"
+	// ReasonWaitingForRelease: another AutoScaler owns the replica count, and this
+	// one takes over when it goes (claimPolicy Wait).
+	ReasonWaitingForRelease = "WaitingForRelease"
 	// ReasonConflictingHPA: a HorizontalPodAutoscaler targets the Deployment.
 	ReasonConflictingHPA = "ConflictingHPA"
+	// ReasonConflictingManager: another registered replica manager targets the
+	// Deployment, such as a KEDA ScaledObject.
+	ReasonConflictingManager = "ConflictingManager"
 )
 
 // ConditionTargetAvailable: the Deployment exists and can be managed.
@@ -78,6 +84,9 @@ const (
 	ReasonScaleFailed = "ScaleFailed"
 	// ReasonEvaluationFailed: a step before the write failed; it is tried again.
 	ReasonEvaluationFailed = "EvaluationFailed"
+	// ReasonContended: another writer changed the replica count; the next write waits
+	// for the end of a back-off.
+	ReasonContended = "Contended"
 	// ReasonNotBound: the AutoScaler does not own the replica count.
 	ReasonNotBound = "NotBound"
 )

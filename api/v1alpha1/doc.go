@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the API of autoscale.example.com/v1alpha1: AutoScaler,
-// MetricProfile and ScaleBinding, their validation and their condition types.
+// MetricProfile, ScaleBinding and ScaleGuard, their validation and their condition types.
 // It imports apimachinery only, so that a client can use it without the operator.
 //
 // +kubebuilder:object:generate=true
@@ -23,6 +23,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&AutoScaler{}, &AutoScalerList{},
 		&MetricProfile{}, &MetricProfileList{},
 		&ScaleBinding{}, &ScaleBindingList{},
+		&ScaleGuard{}, &ScaleGuardList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

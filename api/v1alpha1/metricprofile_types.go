@@ -8,6 +8,10 @@ import (
 const (
 	// DefaultTimeoutSeconds is the deadline of one query.
 	DefaultTimeoutSeconds = 5
+	// DefaultMaxRangeSeconds is how far a query may look back.
+	DefaultMaxRangeSeconds = 3600
+	// MaxRangeSecondsCeiling is the largest maxRangeSeconds.
+	MaxRangeSecondsCeiling = 2592000
 	// AllNamespaces in allowedNamespaces allows every namespace.
 	AllNamespaces NamespaceName = "*"
 )
@@ -89,6 +93,19 @@ type MetricProfileSpec struct {
 	// +listType=set
 	// +required
 	AllowedNamespaces []NamespaceName `json:"allowedNamespaces"`
+
+	// maxRangeSeconds bounds how far the query may look back: the longest sum of
+	// range, offset and subquery, 1 to 2592000 (30 days).
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	// +kubebuilder:default=3600
+	// +optional
+	MaxRangeSeconds int32 `json:"maxRangeSeconds,omitempty"`
+
+	// requireNamespaceMatcher refuses a query in which any selector lacks
+	// namespace=$namespace: without it a series of another namespace counts.
+	// +optional
+	RequireNamespaceMatcher bool `json:"requireNamespaceMatcher,omitempty"`
 
 	// timeoutSeconds is the deadline of one query, 1 to 60.
 	// +kubebuilder:validation:Minimum=1

@@ -22,6 +22,7 @@ const MaxTransitions = 10
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.ownerRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Guard",type=string,JSONPath=`.spec.guard`
 // +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.spec.epoch`
 // +kubebuilder:printcolumn:name="Claimed-By",type=string,JSONPath=`.spec.claimedBy`
 // +kubebuilder:printcolumn:name="Target-UID",type=string,JSONPath=`.spec.targetUID`,priority=1
@@ -85,7 +86,26 @@ type ScaleBindingSpec struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +required
 	Epoch int64 `json:"epoch"`
+	// guard says whether the API server refuses changes of the replica count by
+	// anyone but the operator. Open, also when not set: it does not, because the
+	// operator itself would not write now (free, unconfirmed, paused, or scaled to 0
+	// by a person). Closed bindings are indexed in the namespace's ScaleGuard.
+	// +optional
+	Guard GuardState `json:"guard,omitempty"`
 }
+
+// GuardState says whether foreign changes of a replica count are refused.
+//
+// +kubebuilder:validation:Enum=Open;Closed
+type GuardState string
+
+// States of a guard.
+const (
+	// GuardOpen: anyone with the permission may change the replica count.
+	GuardOpen GuardState = "Open"
+	// GuardClosed: only the operator changes it, on behalf of the owner.
+	GuardClosed GuardState = "Closed"
+)
 
 // OwnerReference names an AutoScaler of the binding's namespace.
 type OwnerReference struct {
@@ -98,18 +118,24 @@ type OwnerReference struct {
 
 // ScaleBindingPhase is the state of a binding.
 //
-// +kubebuilder:validation:Enum=Free;Pending;Held
+// +kubebuilder:validation:Enum=Free;Pending;Held;Orphaned;Contended
 type ScaleBindingPhase string
 
 // Phases of a ScaleBinding.
 const (
 	// PhaseFree: nobody owns the replica count.
 	PhaseFree ScaleBindingPhase = "Free"
-	// PhasePending: claimed at admission; the owner has not been seen in storage
-	// and nothing has been written for it.
+	// PhasePending, also when no phase is set for the epoch: claimed, and not
+	// confirmed yet; nothing has been written for the owner.
 	PhasePending ScaleBindingPhase = "Pending"
 	// PhaseHeld: the claim is confirmed; the owner may write.
 	PhaseHeld ScaleBindingPhase = "Held"
+	// PhaseOrphaned: the owner is stored, but there is no Deployment to own; the
+	// claim is confirmed when one appears.
+	PhaseOrphaned ScaleBindingPhase = "Orphaned"
+	// PhaseContended: held, and another writer changes the replica count all the
+	// same; the owner backs off.
+	PhaseContended ScaleBindingPhase = "Contended"
 )
 
 // ScaleBindingStatus is what the operator saw of the ownership.
@@ -149,8 +175,21 @@ type BindingTransition struct {
 // Free says whether nobody owns the replica count.
 func (b *ScaleBinding) Free() bool { return b.Spec.OwnerUID == "" }
 
+// Seen says whether the operator has seen the owner of the current epoch in storage.
+func (b *ScaleBinding) Seen() bool {
+	switch b.Status.Phase {
+	case PhaseHeld, PhaseContended, PhaseOrphaned:
+		return b.Status.Epoch == b.Spec.Epoch
+	}
+	return false
+}
+
 // Confirmed says whether the owner of the current epoch has been confirmed for
 // the Deployment with this UID.
 func (b *ScaleBinding) Confirmed(target types.UID) bool {
-	return b.Status.Phase == PhaseHeld && b.Status.Epoch == b.Spec.Epoch && b.Spec.TargetUID == target
+	held := b.Status.Phase == PhaseHeld || b.Status.Phase == PhaseContended
+	return held && b.Status.Epoch == b.Spec.Epoch && b.Spec.TargetUID == target
 }
+
+// Closed says whether changes of the replica count by others are to be refused.
+func (b *ScaleBinding) Closed() bool { return !b.Free() && b.Spec.Guard == GuardClosed }

@@ -33,6 +33,9 @@ func ValidateAutoScaler(a *AutoScaler, limits Limits) field.ErrorList {
 	errs = append(errs, validateName(spec.Child("targetRef", "name"), s.TargetRef.Name)...)
 	errs = append(errs, validateReplicas(spec, s, limits)...)
 	errs = append(errs, inRangeIfSet(spec.Child("pollIntervalSeconds"), s.PollIntervalSeconds, 5, 3600)...)
+	if s.ClaimPolicy != "" && s.ClaimPolicy != ClaimReject && s.ClaimPolicy != ClaimWait {
+		errs = append(errs, field.NotSupported(spec.Child("claimPolicy"), s.ClaimPolicy, []ClaimPolicy{ClaimReject, ClaimWait}))
+	}
 	errs = append(errs, validateMetrics(spec.Child("metrics"), s.Metrics)...)
 	return append(errs, validateBehavior(spec.Child("behavior"), s.Behavior)...)
 }
@@ -139,6 +142,7 @@ func ValidateMetricProfile(p *MetricProfile) field.ErrorList {
 			errs = append(errs, field.Duplicate(namespaces.Index(i), ns))
 		}
 	}
+	errs = append(errs, inRangeIfSet(spec.Child("maxRangeSeconds"), p.Spec.MaxRangeSeconds, 1, MaxRangeSecondsCeiling)...)
 	return append(errs, inRangeIfSet(spec.Child("timeoutSeconds"), p.Spec.TimeoutSeconds, 1, 60)...)
 }
 
