@@ -33,6 +33,14 @@ type Arbiter struct {
 	Clock clock.PassiveClock
 	// Grace of a claim whose owner is not in storage; see DefaultGrace.
 	Grace time.Duration
+	// Managers finds other replica managers of a Deployment.
+	Managers ManagerFinder
+}
+
+// ManagerFinder looks live, never in a cache, for another replica manager of a
+// Deployment, and gives a *ManagerError where there is one.
+type ManagerFinder interface {
+	FindLive(ctx context.Context, namespace, target string) error
 }
 
 // Claimant is an AutoScaler that asks for the replica count of a Deployment of
@@ -48,6 +56,9 @@ type Claimant struct {
 	// the claimant still holds from before starts a new grace, lest it be freed for
 	// what is stored now.
 	Anew bool
+	// Seen says that a binding of the target is known to exist: Claim reads it before
+	// it writes. Otherwise it tries to create one first.
+	Seen bool
 }
 
 // ClaimantOf is the claimant that an AutoScaler is.
@@ -61,11 +72,16 @@ type HeldError struct {
 	// Pending: the holder's claim is not confirmed; it may be on its way into
 	// storage, or have been refused after its claim.
 	Pending bool
+	// InLine: nobody holds it, and that AutoScaler takes it next.
+	InLine bool
 }
 
 // Error names the holder and the way out.
 func (e *HeldError) Error() string {
-	if e.Pending {
+	switch {
+	case e.InLine:
+		return fmt.Sprintf("AutoScaler %q was created earlier, asks for the replica count of Deployment %q too, and takes it next; delete that AutoScaler, set its dryRun, or point it at another Deployment first", e.Holder, e.Target)
+	case e.Pending:
 		return fmt.Sprintf("the replica count of Deployment %q is being claimed by AutoScaler %q; if that one is not created, the claim ends by itself within a minute: try again then", e.Target, e.Holder)
 	}
 	return fmt.Sprintf("the replica count of Deployment %q is held by AutoScaler %q; delete that AutoScaler, set its dryRun, or point it at another Deployment first (kubectl -n %s get scalebinding %s)", e.Target, e.Holder, e.Namespace, e.Target)
@@ -84,7 +100,16 @@ func (a *Arbiter) Check(ctx context.Context, c Claimant) error {
 // Claim makes c the owner of its target's replica count and returns the binding:
 // it creates the binding, takes a free one, or takes over from an owner that is
 // gone. It is idempotent. Another owner that is alive gives a *HeldError.
+//
+// A first claim is one write and no read. Who claimed, and when, is in the spec;
+// the history in the status gets it when the claim is confirmed.
 func (a *Arbiter) Claim(ctx context.Context, c Claimant) (*v1alpha1.ScaleBinding, error) {
+	if !c.Seen {
+		b, err := a.create(ctx, c)
+		if !apierrors.IsAlreadyExists(err) {
+			return b, err
+		}
+	}
 	var claimed *v1alpha1.ScaleBinding
 	err := retry.OnError(retry.DefaultRetry, lostRace, func() error {
 		b, err := a.get(ctx, c.Namespace, c.Target)
@@ -153,7 +178,7 @@ func (a *Arbiter) create(ctx context.Context, c Claimant) (*v1alpha1.ScaleBindin
 	if err := a.Writer.Create(ctx, b); err != nil {
 		return nil, err
 	}
-	return a.note(ctx, b, v1alpha1.PhasePending, c.By, "claimed")
+	return b, nil
 }
 
 func (a *Arbiter) take(ctx context.Context, b *v1alpha1.ScaleBinding, c Claimant) (*v1alpha1.ScaleBinding, error) {
@@ -178,30 +203,6 @@ func (a *Arbiter) own(b *v1alpha1.ScaleBinding, c Claimant) {
 	b.Spec.TargetUID = ""
 	b.Spec.ClaimedBy = c.By
 	b.Spec.ClaimedAt = &at
+	b.Spec.Guard = v1alpha1.GuardOpen
 	b.Spec.Epoch++
-}
-
-// note records a change that the spec already holds. A failure leaves the
-// ownership right and the record behind; whoever changes the binding next, or
-// confirms it, writes the phase again.
-func (a *Arbiter) note(ctx context.Context, b *v1alpha1.ScaleBinding, phase v1alpha1.ScaleBindingPhase, by, reason string) (*v1alpha1.ScaleBinding, error) {
-	entry := v1alpha1.BindingTransition{
-		Epoch: b.Spec.Epoch, Phase: phase, By: by, Reason: reason, Time: metav1.NewTime(a.Clock.Now()),
-	}
-	if b.Spec.OwnerRef != nil {
-		entry.Owner = b.Spec.OwnerRef.Name
-	}
-	next := b.DeepCopy()
-	next.Status.Phase, next.Status.Epoch = phase, b.Spec.Epoch
-	next.Status.Transitions = append([]v1alpha1.BindingTransition{entry}, next.Status.Transitions...)
-	if len(next.Status.Transitions) > v1alpha1.MaxTransitions {
-		next.Status.Transitions = next.Status.Transitions[:v1alpha1.MaxTransitions]
-	}
-	if err := a.Writer.Status().Update(ctx, next); err != nil {
-		if phase == v1alpha1.PhaseHeld {
-			return nil, err
-		}
-		return b, nil
-	}
-	return next, nil
 }

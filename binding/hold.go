@@ -22,33 +22,63 @@ type Holding struct {
 // ErrLost says that the ownership a decision was made under is no more.
 var ErrLost = errors.New("the replica count is no longer held as when the decision was made")
 
-// Confirm makes a claim effective, once per epoch and target: right before the
-// first write it looks live for a HorizontalPodAutoscaler of the target (one may
-// have been created beside the claim) and records the Deployment's UID. An HPA
-// gives a *HPAError and leaves the claim unconfirmed.
-func (a *Arbiter) Confirm(ctx context.Context, b *v1alpha1.ScaleBinding, target types.UID) (Holding, error) {
-	h := Holding{
-		Namespace: b.Namespace, Target: b.Spec.TargetRef.Name,
-		OwnerUID: b.Spec.OwnerUID, TargetUID: target, Epoch: b.Spec.Epoch,
+// Target is the Deployment that a claim is confirmed for.
+type Target struct {
+	UID types.UID
+	// Guard is closed where the owner is about to write; see ScaleBindingSpec.
+	Guard v1alpha1.GuardState
+}
+
+// Confirm makes a claim effective, once per epoch and target: before the first
+// write it looks live for another replica manager of the target (one may have been
+// created beside the claim) and records the Deployment's UID. A manager gives a
+// *ManagerError and leaves the claim unconfirmed. A binding that is confirmed
+// already only gets its guard set. b may come from a cache: an older version than
+// the stored one gives a conflict.
+func (a *Arbiter) Confirm(ctx context.Context, b *v1alpha1.ScaleBinding, target Target) (*v1alpha1.ScaleBinding, error) {
+	if b.Confirmed(target.UID) {
+		return a.Set(ctx, b, b.Status.Phase, target.Guard, "")
 	}
-	if b.Confirmed(target) {
-		return h, nil
+	if err := a.Managers.FindLive(ctx, b.Namespace, b.Spec.TargetRef.Name); err != nil {
+		return nil, err
 	}
-	if err := FindHPA(ctx, a.Live, b.Namespace, b.Spec.TargetRef.Name); err != nil {
-		return h, err
+	reason := "confirmed"
+	if b.Spec.TargetUID != "" && b.Spec.TargetUID != target.UID {
+		reason = "confirmed again: the Deployment was replaced"
 	}
-	next, reason := b.DeepCopy(), "confirmed"
-	if b.Spec.TargetUID != target {
-		if b.Spec.TargetUID != "" {
-			reason = "confirmed again: the Deployment was replaced"
-		}
-		next.Spec.TargetUID = target
+	next := b.DeepCopy()
+	next.Spec.TargetUID = target.UID
+	return a.set(ctx, b, next, v1alpha1.PhaseHeld, target.Guard, reason)
+}
+
+// Set writes the guard and the phase of a binding where they differ from these, on
+// behalf of its owner. The reason is for the history, which a change of the guard
+// alone does not enter.
+func (a *Arbiter) Set(ctx context.Context, b *v1alpha1.ScaleBinding, phase v1alpha1.ScaleBindingPhase, guard v1alpha1.GuardState, reason string) (*v1alpha1.ScaleBinding, error) {
+	return a.set(ctx, b, b.DeepCopy(), phase, guard, reason)
+}
+
+func (a *Arbiter) set(ctx context.Context, b, next *v1alpha1.ScaleBinding, phase v1alpha1.ScaleBindingPhase, guard v1alpha1.GuardState, reason string) (*v1alpha1.ScaleBinding, error) {
+	if b.Closed() != (guard == v1alpha1.GuardClosed) {
+		next.Spec.Guard = guard
+	}
+	if next.Spec.TargetUID != b.Spec.TargetUID || next.Spec.Guard != b.Spec.Guard {
 		if err := a.Writer.Update(ctx, next); err != nil {
-			return h, err
+			return nil, err
 		}
 	}
-	_, err := a.note(ctx, next, v1alpha1.PhaseHeld, "", reason)
-	return h, err
+	if phase == b.Status.Phase && b.Status.Epoch == b.Spec.Epoch && next.Spec.TargetUID == b.Spec.TargetUID {
+		return next, nil
+	}
+	return a.note(ctx, next, phase, "", reason)
+}
+
+// Hold is what must still be true of a confirmed binding right before a write.
+func Hold(b *v1alpha1.ScaleBinding) Holding {
+	return Holding{
+		Namespace: b.Namespace, Target: b.Spec.TargetRef.Name,
+		OwnerUID: b.Spec.OwnerUID, TargetUID: b.Spec.TargetUID, Epoch: b.Spec.Epoch,
+	}
 }
 
 // Verify reads the binding live and gives ErrLost unless it still is as confirmed.
@@ -93,6 +123,7 @@ func (a *Arbiter) Reap(ctx context.Context, namespace, target string, owner type
 	reason := fmt.Sprintf("released: AutoScaler %s is gone, a dry run, or points elsewhere", b.Spec.OwnerRef.Name)
 	b.Spec.OwnerRef, b.Spec.OwnerUID, b.Spec.TargetUID = nil, "", ""
 	b.Spec.ClaimedBy, b.Spec.ClaimedAt = "", nil
+	b.Spec.Guard = v1alpha1.GuardOpen
 	b.Spec.Epoch++
 	if err := a.Writer.Update(ctx, b); err != nil {
 		return 0, err

@@ -82,7 +82,7 @@ func (a *Arbiter) pendingOrGone(b *v1alpha1.ScaleBinding) ownerState {
 // graceLeft is how long an unconfirmed claim still counts as alive. One that is
 // dated more than a grace ahead comes from a clock that is wrong, and has none.
 func (a *Arbiter) graceLeft(b *v1alpha1.ScaleBinding) time.Duration {
-	if b.Spec.ClaimedAt == nil || b.Status.Phase == v1alpha1.PhaseHeld && b.Status.Epoch == b.Spec.Epoch {
+	if b.Spec.ClaimedAt == nil || b.Seen() {
 		return 0
 	}
 	age := a.Clock.Since(b.Spec.ClaimedAt.Time)

@@ -1,0 +1,133 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/platform/autoscale-operator/expr"
+)
+
+// maxTold bounds the objects that are remembered as told of in the log.
+const maxTold = 1000
+
+// registeredKind is a registered kind of replica managers.
+type registeredKind struct {
+	config  ManagerConfig
+	targets *expr.Program
+	client  dynamic.Interface
+	changed func(namespace string, targets []string)
+	// told are the objects, by UID and generation, whose targets could not be told
+	// and were logged.
+	told *lru.Cache
+
+	mu       sync.Mutex
+	presence presence
+	watch    *managerWatch // nil unless served
+	// failure is why the kind cannot be watched, until it can.
+	failure error
+	// trouble is what was logged of the kind last; once is enough.
+	trouble string
+}
+
+type presence int
+
+const (
+	presenceUnknown presence = iota
+	absent
+	served
+)
+
+func newRegisteredKind(config ManagerConfig, targets *expr.Program, client dynamic.Interface, changed func(string, []string)) *registeredKind {
+	return &registeredKind{config: config, targets: targets, client: client, changed: changed, told: lru.New(maxTold)}
+}
+
+func (r *registeredKind) objects() dynamic.NamespaceableResourceInterface {
+	return r.client.Resource(schema.GroupVersionResource{Group: r.config.Group, Version: r.config.Version, Resource: r.config.Resource})
+}
+
+func (r *registeredKind) find(ctx context.Context, namespace, target string) (*ManagerError, error) {
+	r.mu.Lock()
+	presence, watch, failure := r.presence, r.watch, r.failure
+	r.mu.Unlock()
+	switch {
+	case failure != nil:
+		return nil, failure
+	case presence == absent:
+		return nil, nil
+	case watch == nil || !watch.informer.HasSynced():
+		return r.findLive(ctx, namespace, target)
+	}
+	found, err := watch.informer.GetIndexer().ByIndex(managerTarget, indexValue(namespace, target))
+	if err != nil {
+		return nil, fmt.Errorf("looking up %s of Deployment %s/%s: %w", r.config.resource(), namespace, target, err)
+	}
+	var least *managerObject
+	for _, obj := range found {
+		if m, ok := obj.(*managerObject); ok && (least == nil || m.Name < least.Name) {
+			least = m
+		}
+	}
+	if least == nil {
+		return nil, nil
+	}
+	return r.conflict(namespace, target, least.Name), nil
+}
+
+func (r *registeredKind) findLive(ctx context.Context, namespace, target string) (*ManagerError, error) {
+	page := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return r.objects().Namespace(namespace).List(ctx, o)
+	}
+	var conflict *ManagerError
+	err := eachItem(ctx, page, func(obj runtime.Object) bool {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return false
+		}
+		for _, name := range r.deployments(ctx, u) {
+			if name == target {
+				conflict = r.conflict(namespace, target, u.GetName())
+			}
+		}
+		return conflict != nil
+	})
+	switch {
+	case apierrors.IsNotFound(err): // the kind is not served
+		return nil, nil
+	case err == nil && conflict == nil && ctx.Err() != nil: // some expressions may have been cut short
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s of Deployment %s/%s: %w", r.config.resource(), namespace, target, err)
+	}
+	return conflict, nil
+}
+
+func (r *registeredKind) conflict(namespace, target, name string) *ManagerError {
+	return &ManagerError{Namespace: namespace, Target: target, Kind: r.config.Kind, Resource: r.config.resource(), Name: name}
+}
+
+// deployments gives the Deployments that an object scales. What cannot be told is no
+// conflict, lest a broken object stop others; it is logged once for each generation.
+func (r *registeredKind) deployments(ctx context.Context, obj *unstructured.Unstructured) []string {
+	names, err := deploymentsOf(ctx, r.targets, obj)
+	if err == nil || ctx.Err() != nil {
+		return names
+	}
+	key := fmt.Sprintf("%s/%d", obj.GetUID(), obj.GetGeneration())
+	if _, known := r.told.Get(key); !known {
+		r.told.Add(key, nil)
+		log.FromContext(ctx).Error(err, "what a registered replica manager scales cannot be told; it counts as no conflict",
+			"resource", r.config.resource(), "namespace", obj.GetNamespace(), "name", obj.GetName(), "found", len(names))
+	}
+	return names
+}
