@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,78 +17,192 @@ import (
 )
 
 // holdContract claims the replica count, again and idempotently: admission may
-// have been off when the AutoScaler was stored. Without the claim, or beside an
-// HPA, the evaluation goes on and only recommends.
+// have been off when the AutoScaler was stored. Without the claim, or beside
+// another replica manager, the evaluation goes on and only recommends.
 func (r *Reconciler) holdContract(ctx context.Context, e *evaluation) (bool, error) {
 	a := e.autoscaler
 	if a.Spec.DryRun {
 		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonDryRun, "a dry run takes no claim")
 		return false, nil
 	}
-	holding, err := r.claim(ctx, e)
+	err := r.claim(ctx, e)
 	var held *binding.HeldError
-	var hpa *binding.HPAError
+	var manager *binding.ManagerError
 	switch {
+	case errors.As(err, &held) && a.Spec.ClaimPolicy == v1alpha1.ClaimWait:
+		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonWaitingForRelease, "stands by until the replica count is free: "+err.Error())
 	case errors.As(err, &held):
 		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonHeldByAnother, err.Error())
-	case errors.As(err, &hpa):
-		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonConflictingHPA, err.Error())
+	case errors.As(err, &manager):
+		reason := v1alpha1.ReasonConflictingManager
+		if manager.Kind == binding.HPAKind {
+			reason = v1alpha1.ReasonConflictingHPA
+		}
+		e.setFalse(v1alpha1.ConditionBound, reason, err.Error())
+		return false, r.contend(ctx, e, manager)
 	case err != nil:
 		return true, err
 	default:
+		holding := binding.Hold(e.binding)
 		e.holding = &holding
-		e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonClaimHeld, fmt.Sprintf("ScaleBinding %q names this AutoScaler", holding.Target))
+		e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonClaimHeld, e.bound())
 	}
 	return false, nil
 }
 
-func (r *Reconciler) claim(ctx context.Context, e *evaluation) (binding.Holding, error) {
-	a := e.autoscaler
-	b, err := r.binding(ctx, e)
-	if err != nil {
-		return binding.Holding{}, err
+// bound tells of the claim, and of other writers that have set the count: they are
+// likely to set it again.
+func (e *evaluation) bound() string {
+	message := fmt.Sprintf("ScaleBinding %q names this AutoScaler", e.binding.Name)
+	if others := e.target.setBy; len(others) > 0 {
+		message += fmt.Sprintf("; spec.replicas was last set by %s, which must stop setting it", strings.Join(others, ", "))
 	}
-	// An HPA that came after the claim is found by index at every evaluation; the
-	// live look at confirmation covers the time before.
-	if err := binding.FindHPA(ctx, r.Client, a.Namespace, e.target.key.Name,
-		client.MatchingFields{binding.HPATarget: e.target.key.Name}); err != nil {
-		return binding.Holding{}, err
-	}
-	return r.Arbiter.Confirm(ctx, b, e.target.uid)
+	return message
 }
 
-// binding is the claimed ScaleBinding: from the cache when that already names this
-// AutoScaler and Deployment, for the write itself verifies it live; else claimed.
-func (r *Reconciler) binding(ctx context.Context, e *evaluation) (*v1alpha1.ScaleBinding, error) {
-	var b v1alpha1.ScaleBinding
-	err := r.Client.Get(ctx, e.target.key, &b)
-	if client.IgnoreNotFound(err) != nil {
+// claim makes this AutoScaler the confirmed holder, and e.binding what says so.
+func (r *Reconciler) claim(ctx context.Context, e *evaluation) (err error) {
+	if e.binding, err = r.ownBinding(ctx, e); err != nil {
+		return err
+	}
+	// A manager that came after the claim is found by index at every evaluation; the
+	// live look at confirmation covers the time before.
+	if err := r.Managers.Find(ctx, e.target.key.Namespace, e.target.key.Name); err != nil {
+		return err
+	}
+	defer r.turns.take(e.target.key)()
+	confirmed, err := r.Arbiter.Confirm(ctx, e.binding, binding.Target{UID: e.target.uid, Guard: e.guard()})
+	if err == nil {
+		e.binding = confirmed
+	}
+	return err
+}
+
+// guard is closed while this AutoScaler is to write the count, and nobody else.
+func (e *evaluation) guard() v1alpha1.GuardState {
+	if e.autoscaler.Spec.Paused || e.target.replicas == 0 {
+		return v1alpha1.GuardOpen
+	}
+	return v1alpha1.GuardClosed
+}
+
+// ownBinding is the ScaleBinding that names this AutoScaler: from the cache when
+// that already does, for the write itself verifies it live; else claimed.
+func (r *Reconciler) ownBinding(ctx context.Context, e *evaluation) (*v1alpha1.ScaleBinding, error) {
+	seen, err := r.cachedBinding(ctx, e.target.key)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen != nil && seen.Spec.OwnerUID == e.autoscaler.UID:
+		return seen, nil
+	}
+	c := binding.ClaimantOf(e.autoscaler, FieldManager)
+	c.Seen = seen != nil
+	if err := r.Arbiter.Check(ctx, c); err != nil {
 		return nil, err
 	}
-	if err == nil && b.Spec.OwnerUID == e.autoscaler.UID && b.Confirmed(e.target.uid) {
-		return &b, nil
+	first, err := binding.FirstInLine(ctx, r.Client, e.autoscaler, r.Limits)
+	if err != nil {
+		return nil, err
 	}
-	return r.Arbiter.Claim(ctx, binding.ClaimantOf(e.autoscaler, FieldManager))
+	if first != nil {
+		return nil, &binding.HeldError{Namespace: c.Namespace, Target: c.Target, Holder: first.Name, InLine: true}
+	}
+	return r.Arbiter.Claim(ctx, c)
+}
+
+// cachedBinding is what the cache has of a Deployment's ScaleBinding, or nil. One
+// that is not readable is as good as none: the live read says what is wrong.
+func (r *Reconciler) cachedBinding(ctx context.Context, target types.NamespacedName) (*v1alpha1.ScaleBinding, error) {
+	var b v1alpha1.ScaleBinding
+	err := r.Client.Get(ctx, target, &b)
+	if apierrors.IsNotFound(err) || err == nil && b.DecodeError != "" {
+		return nil, nil
+	}
+	return &b, err
+}
+
+// contend says on the binding that another replica manager writes the count too,
+// and lets it: two that both hold back would leave the service without any.
+func (r *Reconciler) contend(ctx context.Context, e *evaluation, manager *binding.ManagerError) error {
+	if e.binding == nil {
+		return nil
+	}
+	_, err := r.Arbiter.Set(ctx, e.binding, v1alpha1.PhaseContended, v1alpha1.GuardOpen,
+		fmt.Sprintf("%s %s targets the Deployment too", manager.Kind, manager.Name))
+	return err
+}
+
+// settle brings the phase of a held binding in line with what the evaluation saw.
+func (r *Reconciler) settle(ctx context.Context, e *evaluation) error {
+	if e.holding == nil {
+		if e.target.uid == "" && e.condition(v1alpha1.ConditionTargetAvailable).Status == metav1.ConditionFalse {
+			return r.letGo(ctx, e.before, !e.before.Spec.DryRun)
+		}
+		return nil
+	}
+	phase, reason := v1alpha1.PhaseHeld, "nobody else changes the replica count any more"
+	if c := e.autoscaler.Status.Contention; c != nil {
+		phase, reason = v1alpha1.PhaseContended, fmt.Sprintf("%s changed the replica count", c.Manager)
+	}
+	if e.binding.Status.Phase == phase {
+		return nil
+	}
+	_, err := r.Arbiter.Set(ctx, e.binding, phase, e.guard(), reason)
+	return err
+}
+
+// letGo opens the guards of what this AutoScaler holds and cannot manage now: its
+// Deployment is missing, or its spec cannot be used.
+func (r *Reconciler) letGo(ctx context.Context, a *v1alpha1.AutoScaler, orphaned bool) error {
+	held, err := r.bindingsOf(ctx, nameOf(a))
+	if err != nil {
+		return err
+	}
+	for i := range held {
+		b := &held[i]
+		if b.DecodeError != "" || b.Spec.OwnerUID != a.UID {
+			continue
+		}
+		phase, reason := b.Status.Phase, ""
+		switch {
+		case orphaned && b.Name == a.Spec.TargetRef.Name:
+			phase, reason = v1alpha1.PhaseOrphaned, "there is no Deployment to own"
+		case !b.Closed():
+			continue
+		}
+		if _, err := r.Arbiter.Set(ctx, b, phase, v1alpha1.GuardOpen, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindingsOf are the bindings that name an AutoScaler of this name.
+func (r *Reconciler) bindingsOf(ctx context.Context, key types.NamespacedName) ([]v1alpha1.ScaleBinding, error) {
+	var list v1alpha1.ScaleBindingList
+	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{bindingOwner: key.Name})
+	return list.Items, err
 }
 
 // reap frees the bindings that name this AutoScaler and should not: it is gone
 // (nil), a dry run, or points elsewhere. The wait is set while a claim is so
 // young that its owner may still be on its way into storage.
 func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1alpha1.AutoScaler) (time.Duration, error) {
-	var list v1alpha1.ScaleBindingList
-	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{bindingOwner: key.Name}); err != nil {
+	named, err := r.bindingsOf(ctx, key)
+	if err != nil {
 		return 0, err
 	}
 	var wait time.Duration
-	for i := range list.Items {
-		b := &list.Items[i]
+	for i := range named {
+		b := &named[i]
 		if b.DecodeError != "" {
 			continue // who needs it is told; see binding.BrokenError
 		}
 		if a != nil && b.Spec.OwnerUID == a.UID && !a.Spec.DryRun && a.Spec.TargetRef.Name == b.Name {
 			continue
 		}
-		again, err := r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
+		again, err := r.release(ctx, b)
 		if apierrors.IsConflict(err) {
 			again, err = conflictDelay, nil // it changed meanwhile
 		}
@@ -98,4 +214,9 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 		}
 	}
 	return wait, nil
+}
+
+func (r *Reconciler) release(ctx context.Context, b *v1alpha1.ScaleBinding) (time.Duration, error) {
+	defer r.turns.take(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})()
+	return r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
 }

@@ -65,7 +65,7 @@ func (r *Reconciler) profile(ctx context.Context, a *v1alpha1.AutoScaler, name s
 	case err != nil:
 		return nil, scaling.Sample{}, err
 	}
-	if errs := v1alpha1.ValidateMetricProfile(&p); len(errs) > 0 {
+	if errs := spec.ValidateMetricProfile(&p); len(errs) > 0 {
 		return &p, invalid(v1alpha1.ReasonProfileInvalid, fmt.Sprintf("MetricProfile %q: %v", name, errs.ToAggregate())), nil
 	}
 	if !p.Allows(a.Namespace) {

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,10 +57,10 @@ func transition(was, now *metav1.Condition) bool {
 }
 
 // isProblem: demand beyond the cap is one, because the service lacks capacity and
-// nothing else says so. A dry run or a pause was asked for.
+// nothing else says so. A dry run, a pause or standing by was asked for.
 func isProblem(c *metav1.Condition) bool {
 	switch {
-	case c.Reason == v1alpha1.ReasonDryRun, c.Reason == v1alpha1.ReasonPaused:
+	case c.Reason == v1alpha1.ReasonDryRun, c.Reason == v1alpha1.ReasonPaused, c.Reason == v1alpha1.ReasonWaitingForRelease:
 		return false
 	case c.Type == v1alpha1.ConditionScalingLimited:
 		return c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonAtMaxReplicas || c.Reason == v1alpha1.ReasonOutOfBounds)
@@ -66,7 +68,9 @@ func isProblem(c *metav1.Condition) bool {
 		return c.Reason == v1alpha1.ReasonInvalidSpec
 	case c.Type == v1alpha1.ConditionAbleToScale:
 		// Its other reasons are told by another condition; a lost race is none.
-		return c.Reason == v1alpha1.ReasonForbidden || c.Reason == v1alpha1.ReasonScaleFailed || c.Reason == v1alpha1.ReasonEvaluationFailed
+		return slices.Contains([]string{
+			v1alpha1.ReasonForbidden, v1alpha1.ReasonScaleFailed, v1alpha1.ReasonEvaluationFailed, v1alpha1.ReasonContended,
+		}, c.Reason)
 	}
 	bad, known := problem[c.Type]
 	return known && c.Status == bad

@@ -154,15 +154,6 @@ func TestABindingFreedWithoutARecordStillBelongsToItsLastOwner(t *testing.T) {
 	assert.Empty(t, ownerOf(client.Object(b)))
 }
 
-func TestOnlyAScaleWriteOfOursIsOurs(t *testing.T) {
-	d := builders.Deployment("production", "web", 3)
-	entries := func(e ...metav1.ManagedFieldsEntry) *appsv1.Deployment { d.ManagedFields = e; return d }
-	assert.True(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: FieldManager, Subresource: "scale"})))
-	assert.False(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: "kubectl", Subresource: "scale"})))
-	assert.False(t, scaledByUs(entries(metav1.ManagedFieldsEntry{Manager: FieldManager})))
-	assert.False(t, scaledByUs(entries()))
-}
-
 func TestFC3_SamplesAreCountedByReason(t *testing.T) {
 	count := func(reason string) float64 { return testutil.ToFloat64(samplesTotal.WithLabelValues("orders", reason)) }
 	orders := builders.MakeMetricProfile("orders").Obj()

@@ -35,6 +35,14 @@ type Sampler interface {
 	Sample(ctx context.Context, q prometheus.Query) scaling.Sample
 }
 
+// Managers knows the other replica managers.
+type Managers interface {
+	// Find looks one up by index, and gives a *binding.ManagerError where there is one.
+	Find(ctx context.Context, namespace, target string) error
+	// OnChange has f called with each Deployment that one begins or ceases to target.
+	OnChange(f func(namespace, target string))
+}
+
 // EventRecorder records an event about an object.
 type EventRecorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
@@ -51,16 +59,18 @@ type EventRecorder interface {
 // policy decides.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
-	Client  client.Client
-	Arbiter *binding.Arbiter
-	Sampler Sampler
-	Events  EventRecorder
-	Limits  v1alpha1.Limits
-	Clock   clock.PassiveClock
+	Client   client.Client
+	Arbiter  *binding.Arbiter
+	Managers Managers
+	Sampler  Sampler
+	Events   EventRecorder
+	Limits   v1alpha1.Limits
+	Clock    clock.PassiveClock
 	// Jitter spreads re-evaluations: it returns a wait of at least its argument.
 	Jitter func(time.Duration) time.Duration
 
 	records records
+	turns   turns
 }
 
 // evaluation is what one reconcile knows; phases fill it in order.
@@ -69,7 +79,8 @@ type evaluation struct {
 	before     *v1alpha1.AutoScaler // as read
 	autoscaler *v1alpha1.AutoScaler // its status is being rewritten
 	target     target
-	holding    *binding.Holding // nil: must not write
+	binding    *v1alpha1.ScaleBinding // names this AutoScaler; nil: none does
+	holding    *binding.Holding       // nil: must not write
 	policy     scaling.Policy
 	samples    []scaling.Sample
 	decision   scaling.Decision
@@ -148,6 +159,9 @@ func (r *Reconciler) run(ctx context.Context, e *evaluation, err error) error {
 	for done := false; err == nil && !done && len(phases) > 0; phases = phases[1:] {
 		done, err = phases[0](ctx, e)
 	}
+	if err == nil {
+		err = r.settle(ctx, e)
+	}
 	return e.failed(err)
 }
 
@@ -190,7 +204,7 @@ func tellable(err error) string {
 
 // validate refuses a spec that was stored past admission. It waits for a fix: the
 // spec's change wakes the AutoScaler.
-func (r *Reconciler) validate(_ context.Context, e *evaluation) (bool, error) {
+func (r *Reconciler) validate(ctx context.Context, e *evaluation) (bool, error) {
 	errs := v1alpha1.ValidateAutoScaler(e.autoscaler, r.Limits)
 	if len(errs) == 0 {
 		return false, nil
@@ -200,7 +214,7 @@ func (r *Reconciler) validate(_ context.Context, e *evaluation) (bool, error) {
 	e.notEvaluated()
 	e.nothingDecided()
 	e.after = time.Hour
-	return true, nil
+	return true, r.letGo(ctx, e.before, false)
 }
 
 // decide asks the policy.

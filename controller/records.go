@@ -4,8 +4,10 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/scaling"
@@ -25,6 +27,13 @@ type record struct {
 	// seen is the count before a write that may have happened unrecorded: one that
 	// an earlier process made, or one whose answer was lost.
 	seen *count
+	// version is the Deployment's resourceVersion after that write.
+	version string
+	// baseline is the count that was seen or written last, while in charge; what it
+	// is compared with tells of other writers.
+	baseline *count
+	// contention is what the comparisons found.
+	contention *v1alpha1.Contention
 	// untold is the last scale until an event has told of it.
 	untold *scaleEvent
 }
@@ -54,6 +63,10 @@ func (r *records) of(a *v1alpha1.AutoScaler) record {
 	rec := record{uid: a.UID, memory: spec.Memory(a.Status.Memory)}
 	if s := &a.Status; s.TargetReplicas != nil {
 		rec.seen = &count{target: s.TargetUID, replicas: *s.TargetReplicas}
+		if inCharge(s) {
+			rec.baseline = rec.seen
+		}
+		rec.contention = s.Contention.DeepCopy()
 	}
 	r.set(nameOf(a), rec)
 	return rec
@@ -82,17 +95,19 @@ func nameOf(a *v1alpha1.AutoScaler) types.NamespacedName {
 	return types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
 }
 
-// scaled records a write that succeeded, from the count that the decision saw.
-func (rec *record) scaled(e *evaluation, to int32) {
+// scaled records a write that succeeded, from the count that the decision saw, and
+// the Deployment's version after it.
+func (rec *record) scaled(e *evaluation, to int32, version string) {
 	rec.memory = rec.memory.Scaled(e.now, e.target.replicas, to, e.policy.PollInterval)
 	rec.wrote(e, e.target.replicas, to)
+	rec.version = version
 	rec.untold.recommended = e.decision.Recommended
 }
 
 // wrote notes a write that happened.
 func (rec *record) wrote(e *evaluation, from, to int32) {
 	rec.applied = &count{target: e.target.uid, replicas: to, at: e.now}
-	rec.seen = nil
+	rec.seen, rec.baseline = nil, rec.applied
 	rec.untold = &scaleEvent{target: e.target.key.Name, from: from, to: to}
 }
 
@@ -120,6 +135,18 @@ func (rec *record) recoverWrite(e *evaluation) {
 	rec.memory = rec.memory.Discovered(e.now, seen.replicas, e.target.replicas)
 	rec.wrote(e, seen.replicas, e.target.replicas)
 }
+
+// outdated says whether the cache has yet to see this AutoScaler's last write.
+func (rec *record) outdated(d *appsv1.Deployment) bool {
+	if rec.version == "" || rec.applied.target != d.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, rec.version)
+	return err == nil && order < 0
+}
+
+// noTarget forgets what is of a Deployment.
+func (rec *record) noTarget() { rec.baseline, rec.contention = nil, nil }
 
 // show puts the last write into the status, in whole seconds, as storage keeps it.
 func (rec *record) show(s *v1alpha1.AutoScalerStatus, target types.UID) {

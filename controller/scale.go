@@ -25,29 +25,47 @@ type scaleEvent struct {
 // scale writes the decided count, if it differs and writing is allowed.
 func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 	a := e.autoscaler
+	e.lookForContention()
+	r.records.put(a, e.record)
 	if e.writesHeld() {
 		return true, nil
 	}
 	from, to := e.target.replicas, e.decision.Replicas
 	if from == to {
-		e.ableToScale()
+		e.mayWrite()
 		return true, nil
 	}
-	if err := r.write(ctx, e, to); err != nil {
+	version, err := r.write(ctx, e, to)
+	if err != nil {
 		log.FromContext(ctx).Info("not scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
 			"from", from, "to", to, "why", err.Error())
 		err = e.scaleFailed(err)
 		r.records.put(a, e.record)
 		return true, err
 	}
-	e.record.scaled(e, to)
+	e.record.scaled(e, to, version)
 	r.records.put(a, e.record)
 	e.scaled = true
 	countScale("written")
 	log.FromContext(ctx).Info("scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
 		"from", from, "to", to, "recommended", e.decision.Recommended, "desired", e.decision.Desired, "rule", e.decision.Rule)
-	e.ableToScale()
+	e.mayWrite()
 	return true, nil
+}
+
+// mayNotWrite says whether nothing may be written, whatever the decision. Whoever
+// changes the count then does not contend.
+func (e *evaluation) mayNotWrite() bool {
+	return e.autoscaler.Spec.DryRun || e.holding == nil || e.autoscaler.Spec.Paused || e.target.replicas == 0
+}
+
+// mayWrite says that writing is allowed, or that it has yet to prove to last.
+func (e *evaluation) mayWrite() {
+	if e.contended() {
+		e.holdContended()
+		return
+	}
+	e.ableToScale()
 }
 
 // writesHeld sets the conditions where nothing may be written, and says so.
@@ -62,6 +80,8 @@ func (e *evaluation) writesHeld() bool {
 		e.hold(v1alpha1.ReasonPaused, v1alpha1.ReasonPaused, "spec.paused is set: the claim is kept, nothing is written")
 	case e.target.replicas == 0:
 		e.hold(v1alpha1.ReasonTargetSuspended, v1alpha1.ReasonTargetSuspended, e.condition(v1alpha1.ConditionTargetAvailable).Message)
+	case e.backsOff():
+		e.holdContended()
 	default:
 		return false
 	}
@@ -75,37 +95,43 @@ func (e *evaluation) hold(ableReason, readyReason, message string) {
 }
 
 // write is the guarded write. Right before it the spec must still be the one
-// decided on, the binding still held (live), and the Deployment the same with the
-// count that the decision saw (live); the API server checks UID and
-// resourceVersion once more. Whatever differs drops the decision: it is never
-// applied to facts it was not made from.
-func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) error {
+// decided on, the Deployment the same with the count that the decision saw (live),
+// and the binding still held (live); the API server checks UID and resourceVersion
+// once more. Whatever differs drops the decision: it is never
+// applied to facts it was not made from. It gives the Deployment's version after it.
+func (r *Reconciler) write(ctx context.Context, e *evaluation, replicas int32) (version string, err error) {
+	defer r.turns.take(e.target.key)()
+	ctx, cancel := context.WithTimeout(ctx, writeDeadline)
+	defer cancel()
 	var latest v1alpha1.AutoScaler
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(e.autoscaler), &latest); err != nil {
-		return err
+		return "", err
 	}
 	if latest.UID != e.autoscaler.UID || latest.Generation != e.autoscaler.Generation {
-		return staleError("the AutoScaler's spec changed")
-	}
-	if err := r.Arbiter.Verify(ctx, *e.holding); err != nil {
-		return err
+		return "", staleError("the AutoScaler's spec changed")
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.target.key.Namespace, Name: e.target.key.Name}}
 	var scale autoscalingv1.Scale
 	if err := r.Client.SubResource("scale").Get(ctx, deployment, &scale); err != nil {
-		return err
+		return "", err
 	}
 	switch {
 	case scale.UID != e.target.uid:
-		return staleError("the Deployment was replaced")
+		return "", staleError("the Deployment was replaced")
 	case scale.Spec.Replicas != e.target.replicas:
-		return staleError("the replica count was changed")
+		return "", staleError("the replica count was changed")
+	}
+	// Last, so that a count which a next owner has written since is not taken for
+	// the one that was decided on.
+	if err := r.Arbiter.Verify(ctx, *e.holding); err != nil {
+		return "", err
 	}
 	scale.Spec.Replicas = replicas
 	// Whatever the answer says, or if there is none: the write may have happened, and
 	// the Deployment will tell. A client that tries again gets a conflict for its own.
 	e.record.seen = &count{target: e.target.uid, replicas: e.target.replicas}
-	return r.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(&scale), client.FieldOwner(FieldManager))
+	err = r.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(&scale), client.FieldOwner(FieldManager))
+	return scale.ResourceVersion, err
 }
 
 // staleError is a decision that came too late.

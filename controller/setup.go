@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -23,7 +25,6 @@ import (
 
 // Indexes, one for every look-up that is not by name.
 const (
-	autoscalerTarget  = "autoscaler.target"
 	autoscalerProfile = "autoscaler.profile"
 	bindingOwner      = "binding.owner"
 )
@@ -35,7 +36,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		name    string
 		extract client.IndexerFunc
 	}{
-		{&v1alpha1.AutoScaler{}, autoscalerTarget, targetOf},
+		{&v1alpha1.AutoScaler{}, binding.AutoScalerTarget, binding.IndexAutoScaler},
 		{&v1alpha1.AutoScaler{}, autoscalerProfile, profilesOf},
 		{&v1alpha1.ScaleBinding{}, bindingOwner, ownerOf},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, binding.HPATarget, binding.IndexHPA},
@@ -45,10 +46,6 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
-}
-
-func targetOf(obj client.Object) []string {
-	return []string{obj.(*v1alpha1.AutoScaler).Spec.TargetRef.Name}
 }
 
 func profilesOf(obj client.Object) []string {
@@ -79,9 +76,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("autoscaler").
 		For(&v1alpha1.AutoScaler{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&appsv1.Deployment{}, r.wake(autoscalerTarget), builder.WithPredicates(countChanged)).
+		Watches(&v1alpha1.AutoScaler{}, handler.EnqueueRequestsFromMapFunc(r.byRival), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&appsv1.Deployment{}, r.wake(binding.AutoScalerTarget), builder.WithPredicates(countChanged)).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, handler.EnqueueRequestsFromMapFunc(r.byHPA), builder.WithPredicates(retargeted)).
 		Watches(&v1alpha1.ScaleBinding{}, handler.EnqueueRequestsFromMapFunc(r.byBinding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Func(r.wakeByManagers)).
 		Watches(&v1alpha1.MetricProfile{}, r.wake(autoscalerProfile), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -119,14 +118,39 @@ func (r *Reconciler) wake(index string) handler.EventHandler {
 func (r *Reconciler) byHPA(ctx context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, target := range binding.IndexHPA(obj) {
-		requests = append(requests, r.lookUp(ctx, obj.GetNamespace(), autoscalerTarget, target)...)
+		requests = append(requests, r.lookUp(ctx, obj.GetNamespace(), binding.AutoScalerTarget, target)...)
+	}
+	return requests
+}
+
+// wakeByManagers wakes the AutoScalers of a Deployment that a registered manager
+// begins or ceases to target.
+func (r *Reconciler) wakeByManagers(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.Managers.OnChange(func(namespace, target string) {
+		for _, request := range r.lookUp(ctx, namespace, binding.AutoScalerTarget, target) {
+			queue.Add(request)
+		}
+	})
+	return nil
+}
+
+// byRival wakes the other AutoScalers of the same Deployment: who stood before them
+// in the line may have left it.
+func (r *Reconciler) byRival(ctx context.Context, obj client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, target := range binding.IndexAutoScaler(obj) {
+		for _, other := range r.lookUp(ctx, obj.GetNamespace(), binding.AutoScalerTarget, target) {
+			if other.Name != obj.GetName() {
+				requests = append(requests, other)
+			}
+		}
 	}
 	return requests
 }
 
 // byBinding wakes who owns the binding, or did, and who else asks for its target.
 func (r *Reconciler) byBinding(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.lookUp(ctx, obj.GetNamespace(), autoscalerTarget, obj.GetName())
+	requests := r.lookUp(ctx, obj.GetNamespace(), binding.AutoScalerTarget, obj.GetName())
 	for _, owner := range ownerOf(obj) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner}})
 	}

@@ -3,13 +3,21 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
 )
+
+// staleWithin bounds how long an evaluation waits for the cache to see a write.
+// Should the cache lag for longer, or versions have run backwards (a restored
+// backup), it goes on: the guarded write looks at what is there.
+const staleWithin = time.Minute
 
 // target is the Deployment as the evaluation sees it.
 type target struct {
@@ -18,6 +26,8 @@ type target struct {
 	replicas, ready int32
 	// scaledByUs: the last change of the replica count was a /scale write of ours.
 	scaledByUs bool
+	// setBy names the other field managers that own the replica count.
+	setBy []string
 }
 
 // findTarget reads the Deployment from the cache. A missing one is not an error
@@ -37,17 +47,33 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 		return e.noTarget(v1alpha1.ReasonTargetTerminating, fmt.Sprintf("Deployment %q is being deleted", d.Name)), nil
 	}
 	e.target.uid = d.UID
+	if e.record.outdated(&d) {
+		if e.now.Sub(e.record.applied.at) < staleWithin {
+			return e.lookAgain(), nil
+		}
+		e.record.noTarget()
+	}
 	e.target.ready = d.Status.ReadyReplicas
 	e.target.replicas = replicas(&d)
 	e.target.scaledByUs = scaledByUs(&d)
+	e.target.setBy = slices.DeleteFunc(binding.ReplicaManagers(&d), func(name string) bool { return name == FieldManager })
 	e.observeTarget()
 	return false, nil
+}
+
+// lookAgain ends an evaluation that would be of the past, and leaves the status as
+// it is: it speaks of the write that the cache has yet to see.
+func (e *evaluation) lookAgain() (done bool) {
+	e.autoscaler = e.before.DeepCopy()
+	e.after = conflictDelay
+	return true
 }
 
 func (e *evaluation) noTarget(reason, message string) (done bool) {
 	s := &e.autoscaler.Status
 	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
-	s.AppliedReplicas, s.LastSuccessfulScaleTime = nil, nil
+	s.AppliedReplicas, s.LastSuccessfulScaleTime, s.Contention = nil, nil, nil
+	e.record.noTarget()
 	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
 	e.hold(reason, reason, message)
 	e.notEvaluated()
@@ -59,7 +85,8 @@ func (e *evaluation) observeTarget() {
 	s := &e.autoscaler.Status
 	if s.TargetUID != e.target.uid {
 		// What was written to another Deployment says nothing of this one.
-		s.TargetUID, s.AppliedReplicas, s.LastSuccessfulScaleTime = e.target.uid, nil, nil
+		s.TargetUID, s.AppliedReplicas, s.LastSuccessfulScaleTime, s.Contention = e.target.uid, nil, nil, nil
+		e.record.noTarget()
 	}
 	count, ready := e.target.replicas, e.target.ready
 	s.TargetReplicas, s.ReadyReplicas = &count, &ready
@@ -75,7 +102,7 @@ func (e *evaluation) observeTarget() {
 // of ours. A later change by anyone else takes the field away from that entry.
 func scaledByUs(d *appsv1.Deployment) bool {
 	for i := range d.ManagedFields {
-		if f := &d.ManagedFields[i]; f.Manager == FieldManager && f.Subresource == "scale" {
+		if f := &d.ManagedFields[i]; f.Manager == FieldManager && f.Subresource == "scale" && binding.OwnsReplicas(f) {
 			return true
 		}
 	}

@@ -21,6 +21,14 @@ type config struct {
 	} `yaml:"limits"`
 	// Endpoints that MetricProfiles may name.
 	Endpoints []prometheus.Endpoint `yaml:"endpoints"`
+	// Managers are the kinds of other replica managers, besides HPAs.
+	Managers managersConfig `yaml:"managers"`
+	// Defaults of AutoScalers.
+	Defaults defaultsConfig `yaml:"defaults"`
+	// Claims of replica counts that another AutoScaler holds or held.
+	Claims claimsConfig `yaml:"claims"`
+	// Rules of the platform for AutoScalers.
+	Rules rulesConfig `yaml:"rules"`
 }
 
 // loadConfig reads a configuration file. An unknown field is an error: a typing

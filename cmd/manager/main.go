@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -15,7 +14,6 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
-	"example.com/platform/autoscale-operator/webhook"
 )
 
 type options struct {
@@ -73,19 +71,17 @@ func run(o *options) error {
 	if err := controller.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	arbiter := &binding.Arbiter{Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace}
-	if err := webhook.SetupWithManager(mgr,
-		&webhook.AutoScalerValidator{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Arbiter: arbiter, Limits: cfg.limits()},
-		&webhook.MetricProfileValidator{Endpoints: cfg.endpointNames()},
-	); err != nil {
+	managers, err := newManagers(mgr, cfg)
+	if err != nil {
 		return err
 	}
-	reconciler := &controller.Reconciler{
-		Client: mgr.GetClient(), Arbiter: arbiter, Sampler: sampler,
-		Events: mgr.GetEventRecorder(controller.FieldManager), Limits: cfg.limits(), Clock: clock.RealClock{},
-		Jitter: func(d time.Duration) time.Duration { return wait.Jitter(d, 0.05) },
+	arbiter := &binding.Arbiter{
+		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
 	}
-	if err := reconciler.SetupWithManager(mgr, o.maxConcurrent); err != nil {
+	if err := addWebhooks(mgr, cfg, arbiter, managers); err != nil {
+		return err
+	}
+	if err := addReconcilers(mgr, cfg, o, arbiter, managers, sampler); err != nil {
 		return err
 	}
 	if err := addChecks(ctx, mgr, o); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/certs"
 	"example.com/platform/autoscale-operator/controller"
 )
@@ -71,18 +73,32 @@ func slimDeployment(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	d.Spec.Template = corev1.PodTemplateSpec{}
-	d.Annotations, d.Labels = nil, nil
-	d.Status.Conditions = nil
-	var scale []metav1.ManagedFieldsEntry
-	for _, f := range d.ManagedFields {
-		if f.Subresource == "scale" {
-			f.FieldsV1 = nil
-			scale = append(scale, f)
-		}
-	}
-	d.ManagedFields = scale
+	d.Annotations, d.Labels, d.OwnerReferences, d.Finalizers = nil, nil, nil, nil
+	d.Spec = appsv1.DeploymentSpec{Replicas: d.Spec.Replicas}
+	d.Status = appsv1.DeploymentStatus{ReadyReplicas: d.Status.ReadyReplicas}
+	d.ManagedFields = replicaManagers(d.ManagedFields)
 	return d, nil
+}
+
+// onlyReplicas is shared by all entries that the cache keeps; whoever reads from the
+// cache gets a copy.
+var onlyReplicas = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
+
+// replicaManagers keeps of managedFields who set spec.replicas, and by which
+// subresource. The names are few in a cluster, and stored once.
+func replicaManagers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
+	for i := range entries {
+		f := &entries[i]
+		// A status has replicas too, and is most of what changes.
+		if f.Subresource == "status" || !binding.OwnsReplicas(f) {
+			continue
+		}
+		kept = append(kept, metav1.ManagedFieldsEntry{
+			Manager: unique.Make(f.Manager).Value(), Subresource: unique.Make(f.Subresource).Value(), FieldsV1: onlyReplicas,
+		})
+	}
+	return kept
 }
 
 // addChecks: alive is the process; ready is caches synced, webhooks serving, and

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v2"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+)
+
+func parseDefaults(t *testing.T, content string) (v1alpha1.Defaults, error) {
+	t.Helper()
+	var c defaultsConfig
+	require.NoError(t, yaml.UnmarshalStrict([]byte(content), &c))
+	return c.defaults()
+}
+
+func TestDefaultsOfThePlatformAreRead(t *testing.T) {
+	none, err := parseDefaults(t, "{}")
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.Defaults{}, none)
+
+	all, err := parseDefaults(t, `
+poll_interval_seconds: 30
+max_age_seconds: 90
+claim_policy: Wait
+behavior:
+  scale_up_max_step: 8
+  scale_down_max_step: 1
+  scale_down_stabilization_seconds: 0
+  scale_down_min_interval_seconds: 60
+`)
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.Defaults{
+		PollIntervalSeconds: 30, MaxAgeSeconds: 90, ClaimPolicy: v1alpha1.ClaimWait,
+		Behavior: v1alpha1.Behavior{
+			ScaleUpMaxStep: new(int32(8)), ScaleDownMaxStep: new(int32(1)),
+			ScaleDownStabilizationSeconds: new(int32(0)), ScaleDownMinIntervalSeconds: new(int32(60)),
+		},
+	}, all)
+}
+
+func TestBadDefaultsOfThePlatformSayWhereAndWhat(t *testing.T) {
+	for name, tc := range map[string]struct {
+		content string
+		want    []string
+	}{
+		"a poll of 0":               {"poll_interval_seconds: 0", []string{"defaults.poll_interval_seconds", "from 5 to 3600"}},
+		"an age past an hour":       {"max_age_seconds: 3601", []string{"defaults.max_age_seconds", "from 1 to 3600"}},
+		"a policy that is none":     {"claim_policy: wait", []string{"defaults.claim_policy", `"Reject", "Wait"`}},
+		"an empty policy":           {`claim_policy: ""`, []string{"defaults.claim_policy"}},
+		"a step of 0":               {"behavior: {scale_down_max_step: 0}", []string{"defaults.behavior.scale_down_max_step", "from 1 to 100000"}},
+		"two mistakes, both named":  {"{poll_interval_seconds: 1, max_age_seconds: -1}", []string{"poll_interval_seconds", "max_age_seconds"}},
+		"a window longer than 24 h": {"behavior: {scale_down_stabilization_seconds: 86401}", []string{"defaults.behavior.scale_down_stabilization_seconds"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseDefaults(t, tc.content)
+			for _, want := range tc.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+	var c defaultsConfig
+	assert.ErrorContains(t, yaml.UnmarshalStrict([]byte("behavior: {scale_up_step: 1}"), &c), "scale_up_step")
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/controller"
+	"example.com/platform/autoscale-operator/webhook"
+)
+
+// newManagers watches the other replica managers on every replica.
+func newManagers(mgr ctrl.Manager, cfg *config) (*binding.Managers, error) {
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	managers, err := binding.NewManagers(binding.ManagersOptions{
+		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Dynamic: objects, Discovery: clientset.Discovery(),
+		Registered: cfg.Managers.registered(), Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return managers, mgr.Add(managers)
+}
+
+// addWebhooks serves admission on every replica.
+func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, managers *binding.Managers) error {
+	defaults, err := cfg.Defaults.defaults()
+	if err != nil {
+		return err
+	}
+	platformRules, err := cfg.Rules.compile()
+	if err != nil {
+		return err
+	}
+	autoscalers := &webhook.AutoScalerValidator{
+		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Arbiter: arbiter, Managers: managers,
+		Limits: cfg.limits(), Defaults: defaults, Rules: platformRules, FieldManager: controller.FieldManager,
+	}
+	if cfg.Claims.RequirePermission {
+		clientset, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		autoscalers.Access = clientset.AuthorizationV1().SubjectAccessReviews()
+	}
+	return webhook.SetupWithManager(mgr, autoscalers, &webhook.MetricProfileValidator{Endpoints: cfg.endpointNames()})
+}
+
+// addReconcilers runs the reconcilers on the leader.
+func addReconcilers(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers, sampler controller.Sampler) error {
+	autoscalers := &controller.Reconciler{
+		Client: mgr.GetClient(), Arbiter: arbiter, Managers: managers, Sampler: sampler,
+		Events: mgr.GetEventRecorder(controller.FieldManager), Limits: cfg.limits(), Clock: clock.RealClock{},
+		Jitter: func(d time.Duration) time.Duration { return wait.Jitter(d, 0.05) },
+	}
+	return errors.Join(
+		autoscalers.SetupWithManager(mgr, o.maxConcurrent),
+		(&controller.GuardReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		(&controller.RetentionReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr),
+	)
+}
