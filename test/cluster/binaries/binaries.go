@@ -17,7 +17,8 @@ import (
 type Tool string
 
 // The programs. The first four are a control plane, KubeScheduler and Kwok add
-// pods that become ready without a kubelet.
+// pods that become ready without a kubelet. Helm3 and Helm4 are the helm command,
+// whose versions differ in how they apply a release.
 const (
 	Etcd                  Tool = "etcd"
 	KubeAPIServer         Tool = "kube-apiserver"
@@ -26,6 +27,8 @@ const (
 	KubeScheduler         Tool = "kube-scheduler"
 	Kwok                  Tool = "kwok"
 	Prometheus            Tool = "prometheus"
+	Helm3                 Tool = "helm3"
+	Helm4                 Tool = "helm4"
 )
 
 // CacheEnv names the environment variable that moves the cache to another folder.
@@ -58,6 +61,8 @@ var recipes = map[Tool]recipe{
 	KubeScheduler:         {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesFlags, 1},
 	Kwok:                  {"kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok", strippedFlags, 5},
 	Prometheus:            {"prometheus", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/prometheus", prometheusFlags, 7},
+	Helm3:                 {"helm3", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", helmFlags("v3"), 5},
+	Helm4:                 {"helm4", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm", helmFlags("v4"), 5},
 }
 
 // kubernetesFlags stamp the version: without it discovery answers
@@ -80,6 +85,13 @@ func prometheusFlags(version string) []string {
 	return []string{
 		"-tags=remove_all_sd",
 		"-ldflags=-s -w -X github.com/prometheus/common/version.Version=" + strings.TrimPrefix(version, "v"),
+	}
+}
+
+// helmFlags stamp the version that helm compares plugins and charts with.
+func helmFlags(major string) func(string) []string {
+	return func(version string) []string {
+		return []string{"-ldflags=-s -w -X helm.sh/helm/" + major + "/internal/version.version=" + version}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -111,7 +112,7 @@ func buildCommand() *cobra.Command {
 	}
 	c.Flags().StringSliceVar(&names, "tools", []string{
 		string(binaries.Etcd), string(binaries.KubeAPIServer), string(binaries.KubeControllerManager), string(binaries.Kubectl),
-	}, "the programs; "+string(binaries.KubeScheduler)+", "+string(binaries.Kwok)+" and "+string(binaries.Prometheus)+" are known too")
+	}, "the programs; "+strings.Join([]string{string(binaries.KubeScheduler), string(binaries.Kwok), string(binaries.Prometheus), string(binaries.Helm3), string(binaries.Helm4)}, ", ")+" are known too")
 	return c
 }
 

@@ -95,7 +95,7 @@ func installed(ctx context.Context, webhookPort int) (*install.Installation, err
 	if err != nil {
 		return nil, fmt.Errorf("no cluster is running (make cluster-up starts one): %w", err)
 	}
-	return install.Apply(ctx, admin, install.Options{Root: p.root, Dir: filepath.Join(p.cluster(), "operator"), WebhookPort: webhookPort})
+	return install.Apply(ctx, admin, install.Options{Root: p.root, Dir: filepath.Join(p.cluster(), "operator"), WebhookPort: webhookPort, Guard: true})
 }
 
 func runCommand() *cobra.Command {

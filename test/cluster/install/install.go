@@ -1,6 +1,7 @@
 // Package install puts the operator's manifests of a checkout into a cluster,
 // for an operator that runs outside of it: CRDs, its account with the least
-// privileges that it needs, its webhooks, and the files that it is started with.
+// privileges that it needs, its webhooks, its guard, and the files that it is
+// started with.
 package install
 
 import (
@@ -52,6 +53,8 @@ type Options struct {
 	// WebhookPort is the port of 127.0.0.1 on which the operator will serve its
 	// webhooks; 0 installs no webhooks.
 	WebhookPort int
+	// Guard installs the admission policies that keep held replica counts.
+	Guard bool
 }
 
 // Installation is what an operator is started with.
@@ -68,7 +71,8 @@ type Installation struct {
 }
 
 // Apply installs, with admin's rights, or brings up to date what is there. It
-// returns when the API server serves the new kinds and grants the operator's rights.
+// returns when the API server serves the new kinds, grants the operator's rights and
+// has the guard in force.
 func Apply(ctx context.Context, admin *rest.Config, options Options) (*Installation, error) {
 	i, err := newInstaller(admin, options)
 	if err != nil {
@@ -77,7 +81,7 @@ func Apply(ctx context.Context, admin *rest.Config, options Options) (*Installat
 	if err := os.MkdirAll(i.certDir(), 0o700); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{i.kinds, i.account, i.roles, i.webhooks} {
+	for _, step := range []func(context.Context) error{i.kinds, i.account, i.roles, i.webhooks, i.guard} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("install the operator: %w", err)
 		}

@@ -74,6 +74,18 @@ func TestRedirect(t *testing.T) {
 		}}}, c.Object["webhooks"])
 	})
 
+	t.Run("does the same for mutating webhooks", func(t *testing.T) {
+		c := configuration(map[string]any{"service": map[string]any{"path": "/mutate-x"}})
+		c.SetKind("MutatingWebhookConfiguration")
+
+		require.NoError(t, i.redirect(c, []byte("the CA")))
+
+		webhook, _ := c.Object["webhooks"].([]any)[0].(map[string]any)
+		assert.Equal(t, map[string]any{
+			"url": "https://127.0.0.1:20443/mutate-x", "caBundle": base64.StdEncoding.EncodeToString([]byte("the CA")),
+		}, webhook["clientConfig"])
+	})
+
 	t.Run("names a webhook that has no path to keep", func(t *testing.T) {
 		err := i.redirect(configuration(map[string]any{"url": "https://example.com"}), nil)
 

@@ -1,0 +1,129 @@
+package prometheus
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/parser/posrange"
+)
+
+// namespaceLabel is the label that tells the tenants of a Prometheus apart.
+const namespaceLabel = "namespace"
+
+// queryCheck collects what is wrong with a parsed template.
+type queryCheck struct {
+	template string
+	limits   QueryLimits
+	errs     []error
+}
+
+func (c *queryCheck) failf(at posrange.PositionRange, format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf("query: %s: %s", position(c.template, at.Start), fmt.Sprintf(format, args...)))
+}
+
+// resultType accepts what Client.Sample does: one number, or one per series, of
+// which there must be one.
+func (c *queryCheck) resultType(expr parser.Expr) {
+	switch expr.Type() {
+	case parser.ValueTypeVector, parser.ValueTypeScalar:
+	case parser.ValueTypeMatrix:
+		c.errs = append(c.errs, errors.New("query: the result is a range of samples, not one number; put a function around it, such as rate() or max_over_time()"))
+	case parser.ValueTypeString:
+		c.errs = append(c.errs, errors.New("query: the result is a string, not a number"))
+	default:
+		c.errs = append(c.errs, fmt.Errorf("query: the result is a %s, not a number", expr.Type()))
+	}
+}
+
+// lookBack sums seconds: in a float64 no sum of durations overflows.
+type lookBack struct{ seconds float64 }
+
+// plus adds what looks back and leaves out what looks ahead: a negative offset
+// must not make room for a longer range, whose samples are read all the same.
+func (l lookBack) plus(durations ...time.Duration) lookBack {
+	for _, d := range durations {
+		l.seconds += max(d.Seconds(), 0)
+	}
+	return l
+}
+
+// walk visits the expression; around is what the subqueries around it look back.
+// Its depth is bounded by the length of the template. A fault in a duration is told
+// once, and the rest of the expression is checked all the same.
+func (c *queryCheck) walk(node parser.Node, around lookBack) {
+	switch n := node.(type) {
+	case *parser.SubqueryExpr:
+		at := n.PositionRange()
+		if c.durations(at, n.Range, n.OriginalOffset, n.RangeExpr, n.StepExpr, n.OriginalOffsetExpr) && c.movingTime(at, n.Timestamp) {
+			around = around.plus(n.Range, n.OriginalOffset)
+		}
+	case *parser.MatrixSelector:
+		at := n.PositionRange()
+		if c.durations(at, n.Range, 0, n.RangeExpr) {
+			around = around.plus(n.Range)
+		}
+		if vector, ok := n.VectorSelector.(*parser.VectorSelector); ok {
+			c.selector(vector, at, around)
+		}
+		return
+	case *parser.VectorSelector:
+		c.selector(n, n.PositionRange(), around)
+		return
+	}
+	for child := range parser.ChildrenIter(node) {
+		c.walk(child, around)
+	}
+}
+
+// noRange stands for the range of a selector that has none.
+const noRange = time.Nanosecond
+
+func (c *queryCheck) selector(s *parser.VectorSelector, at posrange.PositionRange, back lookBack) {
+	if c.durations(at, noRange, s.OriginalOffset, s.OriginalOffsetExpr) && c.movingTime(at, s.Timestamp) {
+		back = back.plus(s.OriginalOffset)
+	}
+	if limit := c.limits.MaxRange.Seconds(); limit > 0 && back.seconds > limit {
+		c.failf(at, "selector %s looks back %s s in all, range, offset and subqueries together; maxRangeSeconds allows %s s",
+			written(c.template, at), decimalOf(back.seconds), decimalOf(limit))
+	}
+	if c.limits.RequireNamespaceMatcher && !slices.ContainsFunc(s.LabelMatchers, isNamespaceMatcher) {
+		c.failf(at, "selector %s lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", written(c.template, at))
+	}
+}
+
+func isNamespaceMatcher(m *labels.Matcher) bool {
+	return m.Type == labels.MatchEqual && m.Name == namespaceLabel && m.Value == sampleVars.Namespace
+}
+
+// durations says whether the durations of a selector or subquery can be counted.
+// Computed ones cannot: with step() and range() in them they have no value of their
+// own, and most servers do not know them. Nor can what the parser lets through
+// although no time.Duration holds it, such as NaN, and a range that rounds to nothing.
+func (c *queryCheck) durations(at posrange.PositionRange, length, offset time.Duration, computed ...*parser.DurationExpr) bool {
+	switch {
+	case slices.ContainsFunc(computed, func(d *parser.DurationExpr) bool { return d != nil }):
+		c.failf(at, "%s has a computed duration; write it out, as in [5m] or offset 1h", written(c.template, at))
+	case length <= 0, offset == math.MinInt64:
+		c.failf(at, "%s has a range or offset that is no usable duration", written(c.template, at))
+	default:
+		return true
+	}
+	return false
+}
+
+// movingTime refuses "@ <time>": it says nothing of the load now. "@ start()" and
+// "@ end()" are the time of the evaluation.
+func (c *queryCheck) movingTime(at posrange.PositionRange, timestamp *int64) bool {
+	if timestamp != nil {
+		c.failf(at, "%s is fixed to one time by @, so it never shows the load now; use offset", written(c.template, at))
+	}
+	return timestamp == nil
+}
+
+func decimalOf(seconds float64) string { return strconv.FormatFloat(seconds, 'f', -1, 64) }

@@ -1,0 +1,166 @@
+package manifests
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// expected gives every cause of the corpus as "field: message".
+func expected(t *testing.T) []string {
+	t.Helper()
+	cases, err := Load()
+	require.NoError(t, err)
+	var all []string
+	for _, c := range cases {
+		for _, cause := range c.Causes {
+			all = append(all, cause.Field+": "+string(cause.Message))
+		}
+	}
+	return all
+}
+
+func covered(corpus []string, pattern string) bool {
+	return slices.ContainsFunc(corpus, regexp.MustCompile(pattern).MatchString)
+}
+
+func TestEveryRuleOfTheSchemaHasAnInvalidManifest(t *testing.T) {
+	corpus := expected(t)
+	for _, resource := range []string{"autoscalers", "metricprofiles"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "autoscale.example.com_"+resource+".yaml"))
+		require.NoError(t, err)
+		var crd apiextensionsv1.CustomResourceDefinition
+		require.NoError(t, yaml.UnmarshalStrict(data, &crd))
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		rules := map[string]string{}
+		schemaRules("spec", &spec, rules)
+		require.Greater(t, len(rules), 15, resource)
+		for _, rule := range slices.Sorted(maps.Keys(rules)) {
+			assert.True(t, covered(corpus, rules[rule]), "%s: no manifest of test/manifests/invalid is refused by %s", resource, rule)
+		}
+	}
+}
+
+// schemaRules collects what a schema demands below a path, each with a pattern of
+// what the API server says of it.
+func schemaRules(path string, s *apiextensionsv1.JSONSchemaProps, rules map[string]string) {
+	add := func(present bool, rule, message string) {
+		if present {
+			rules[path+": "+rule] = "^" + strings.ReplaceAll(regexp.QuoteMeta(path), `\[0\]`, `\[\d+\]`) + ": .*" + message
+		}
+	}
+	add(s.Minimum != nil, "minimum", "greater than or equal to")
+	add(s.Maximum != nil, "maximum", "less than or equal to")
+	add(s.MinLength != nil, "minLength", "should be at least")
+	add(s.MaxLength != nil, "maxLength", "Too long")
+	add(s.Pattern != "", "pattern", "should match")
+	add(s.Enum != nil, "enum", "Unsupported value")
+	add(s.MinItems != nil, "minItems", "should have at least")
+	add(s.MaxItems != nil, "maxItems", "Too many")
+	for _, v := range s.XValidations {
+		rules[path+": "+v.Rule] = ": .*" + regexp.QuoteMeta(v.Message)
+	}
+	if unique := s.XListType; unique != nil && *unique != "atomic" {
+		rules[path+": unique"] = "^" + regexp.QuoteMeta(path) + `\[\d+\]: Duplicate`
+	}
+	for _, name := range s.Required {
+		rules[path+"."+name+": required"] = "^" + strings.ReplaceAll(regexp.QuoteMeta(path+"."+name), `\[0\]`, `\[\d+\]`) + ": Required"
+	}
+	for name := range s.Properties {
+		child := s.Properties[name]
+		schemaRules(path+"."+name, &child, rules)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		schemaRules(path+"[0]", s.Items.Schema, rules)
+	}
+}
+
+// unreachable are messages that the API server never sends, and why.
+var unreachable = map[string]string{
+	// The schema refuses these first; the words are for objects that are stored past it.
+	"must be from %d to %d":                                          "the schema has the bounds",
+	"must be at least minReplicas (%d)":                              "the schema has a rule",
+	"name at least one metric; without one nothing can be decided":   "the schema has minItems",
+	"list the namespaces that may use the profile, or \"*\" for all": "the schema has minItems",
+	"query: is %d bytes long, more than %d":                          "the schema has maxLength",
+	"query: no value for %s":                                         "a name is never empty",
+	"query: is no PromQL expression: %w":                             "a failure of the parser itself",
+	"query: the result is a %s, not a number":                        "PromQL has no more types",
+}
+
+// Every message of these files that a person may get to read is in the corpus.
+func TestEveryMessageOfTheValidationHasAnInvalidManifest(t *testing.T) {
+	corpus := expected(t)
+	needed := map[string]bool{}
+	for _, file := range []string{
+		"api/v1alpha1/validation.go", "scaling/prometheus/template.go",
+		"scaling/prometheus/promql.go", "scaling/prometheus/promql_limits.go", "webhook/check.go",
+	} {
+		messages := messagesOf(t, filepath.Join("..", "..", filepath.FromSlash(file)))
+		require.NotEmpty(t, messages, file)
+		for _, m := range messages {
+			if _, ok := unreachable[m]; ok {
+				needed[m] = true
+				continue
+			}
+			assert.True(t, covered(corpus, pattern(m)), "%s: no manifest of test/manifests/invalid is refused with %q", file, m)
+		}
+	}
+	for m := range unreachable {
+		assert.True(t, needed[m], "no longer a message: %q", m)
+	}
+}
+
+// messagesOf gives the texts of several words that a Go file hands to a function.
+func messagesOf(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	require.NoError(t, err)
+	var all []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		for _, arg := range call.Args {
+			literal, ok := arg.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				continue
+			}
+			text, err := strconv.Unquote(literal.Value)
+			require.NoError(t, err)
+			if strings.Count(text, " ") >= 3 {
+				all = append(all, text)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+var verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
+
+// pattern of what a format makes.
+func pattern(format string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range verb.FindAllStringIndex(format, -1) {
+		fmt.Fprintf(&b, "%s.*", regexp.QuoteMeta(format[last:at[0]]))
+		last = at[1]
+	}
+	return b.String() + regexp.QuoteMeta(format[last:])
+}
