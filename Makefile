@@ -69,7 +69,7 @@ test-unit: ## Run the tests that need nothing but Go.
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server (built at the first run, or from KUBEBUILDER_ASSETS).
-	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok >/dev/null
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,helm3,helm4 >/dev/null
 	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=30m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
 
@@ -81,7 +81,7 @@ bench: ## Run the benchmarks.
 ##@ Keep it in order
 
 .PHONY: generate
-generate: ## Write what is generated: deepcopy, CRDs, role, docs/api.md.
+generate: ## Write what is generated: deepcopy, CRDs, role, guard policies, docs/api.md.
 	@rm -rf bin/generate && mkdir -p bin/generate config/crd config/rbac docs
 	@echo "generate: deepcopy functions"
 	@$(CONTROLLER_GEN) object:headerFile=test/tools/generate/boilerplate.go.txt paths=./api/...
@@ -95,6 +95,8 @@ generate: ## Write what is generated: deepcopy, CRDs, role, docs/api.md.
 	@$(CONTROLLER_GEN) rbac:roleName=autoscale-operator $(RBAC_PACKAGES:%=paths=./%/...) output:rbac:dir=bin/generate/rbac
 	@cp bin/generate/rbac/role.yaml config/rbac/role.yaml
 	@rm -rf bin/generate
+	@echo "generate: config/guard/policies.yaml"
+	@$(GO) run ./test/guard/render
 
 .PHONY: verify
 verify: ## Check that what is generated, go.mod files and formatting are up to date. Changes nothing.

@@ -18,19 +18,19 @@ import (
 )
 
 // program compiles a targets expression, or that of a default by its kind.
-func program(t testing.TB, source string) *expr.Program {
-	t.Helper()
+func program(tb testing.TB, source string) *expr.Program {
+	tb.Helper()
 	for _, m := range DefaultManagers() {
 		if m.Kind == source {
 			source = m.Targets
 		}
 	}
 	p, err := compileTargets(source)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 
-func object(t testing.TB, manifest string) *unstructured.Unstructured {
+func object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal([]byte(manifest), &u.Object))

@@ -140,9 +140,9 @@ func (w *watched) finds(target, want string) func() bool {
 	}
 }
 
-// synced says that a kind's cache answers, and not a live list.
-func (w *watched) synced(kind int) bool {
-	r := w.registered[kind]
+// synced says that the cache of ScaledObjects answers, and not a live list.
+func (w *watched) synced() bool {
+	r := w.registered[0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watch != nil && r.watch.informer.HasSynced()
@@ -184,7 +184,7 @@ func TestAServedKindIsLookedUpInTheCache(t *testing.T) {
 	w := newWatched(t, manager("ScaledObject", "a", "web"))
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	w.start()
-	w.eventually("the cache is filled", func() bool { return w.synced(0) })
+	w.eventually("the cache is filled", func() bool { return w.synced() })
 	before := w.lists("scaledobjects")
 	assert.ErrorContains(t, w.Find(t.Context(), "shop", "web"), `ScaledObject "a"`)
 	assert.NoError(t, w.Find(t.Context(), "shop", "worker"))
@@ -199,7 +199,7 @@ func TestEveryChangeOfWhatIsScaledIsTold(t *testing.T) {
 	w := newWatched(t)
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	w.start()
-	w.eventually("the cache is filled", func() bool { return w.synced(0) })
+	w.eventually("the cache is filled", func() bool { return w.synced() })
 	objects := w.dynamic.Resource(gvrs["ScaledObject"]).Namespace("shop")
 	update := func(change func(*unstructured.Unstructured)) {
 		obj, err := objects.Get(t.Context(), "a", metav1.GetOptions{})
@@ -253,7 +253,7 @@ func TestDiscoveryThatFailsChangesNothing(t *testing.T) {
 	w := newWatched(t, manager("ScaledObject", "a", "web"))
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	w.start()
-	w.eventually("the cache is filled", func() bool { return w.synced(0) })
+	w.eventually("the cache is filled", func() bool { return w.synced() })
 	w.eventually("the other kind is absent", func() bool { return w.presence(1) == absent })
 	w.server.change(func() { w.server.down = true })
 	for range 3 {
@@ -326,7 +326,7 @@ func TestFC38AMissingPermissionIsAnErrorUntilItIsGranted(t *testing.T) {
 func TestAKindThatGoesWhileItIsWatchedIsNoError(t *testing.T) {
 	w := newWatched(t)
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
-	w.refuse("list", "scaledobjects", apierrors.NewNotFound(gvrs["ScaledObject"].GroupResource(), ""))
+	w.refuse("scaledobjects", apierrors.NewNotFound(gvrs["ScaledObject"].GroupResource(), ""))
 	w.start()
 	w.eventually("absent", func() bool { return w.presence(0) == absent })
 	assert.NoError(t, w.Find(t.Context(), "shop", "web"))
@@ -336,7 +336,7 @@ func TestAnObjectThatSaysNonsenseIsLoggedOncePerGeneration(t *testing.T) {
 	w := newWatched(t)
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	w.start()
-	w.eventually("the cache is filled", func() bool { return w.synced(0) })
+	w.eventually("the cache is filled", func() bool { return w.synced() })
 	objects := w.dynamic.Resource(gvrs["ScaledObject"]).Namespace("shop")
 	bad := manager("ScaledObject", "bad", "web")
 	bad.Object["spec"] = "none"
@@ -357,7 +357,7 @@ func TestStoppingLeavesNoWatchBehind(t *testing.T) {
 	w := newWatched(t, manager("ScaledObject", "a", "web"))
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	stop := w.start()
-	w.eventually("the cache is filled", func() bool { return w.synced(0) })
+	w.eventually("the cache is filled", func() bool { return w.synced() })
 	informer := w.registered[0].watch.informer
 	stop()
 	assert.True(t, informer.IsStopped())

@@ -170,14 +170,18 @@ func (e *evaluation) backsOff() bool {
 	return c != nil && e.now.Before(c.RetryTime.Time)
 }
 
+// otherWriter says who changed the count.
+func otherWriter(c *v1alpha1.Contention) string {
+	if c.Manager == "" {
+		return "a writer that managedFields do not name"
+	}
+	return fmt.Sprintf("field manager %q", c.Manager)
+}
+
 // holdContended names the other writer and the way out.
 func (e *evaluation) holdContended() {
-	who := "a writer that managedFields do not name"
-	if manager := e.record.contention.Manager; manager != "" {
-		who = fmt.Sprintf("field manager %q", manager)
-	}
 	e.hold(v1alpha1.ReasonContended, v1alpha1.ReasonContended, fmt.Sprintf(
 		"%s changed spec.replicas of Deployment %q although this AutoScaler holds it. The next write waits until status.contention.retryTime, "+
 			"longer each time that it is undone. Leave spec.replicas out of what that manager applies, or set spec.paused to scale by hand",
-		who, e.target.key.Name))
+		otherWriter(e.record.contention), e.target.key.Name))
 }

@@ -239,8 +239,8 @@ func TestTheCacheIsOutdatedUntilItHasSeenTheLastWrite(t *testing.T) {
 }
 
 func TestOnlyAScaleWriteOfOursIsOurs(t *testing.T) {
-	replicas := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
-	other := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:paused":{}},"f:status":{"f:replicas":{}}}`)}
+	replicas := metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)
+	other := metav1.NewFieldsV1(`{"f:spec":{"f:paused":{}},"f:status":{"f:replicas":{}}}`)
 	for name, tc := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
 		want    bool

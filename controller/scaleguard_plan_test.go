@@ -75,7 +75,6 @@ func TestEveryClosedBindingIsInOnePieceOfTheIndexWithinItsLimit(t *testing.T) {
 		}
 		slices.Sort(names)
 		slices.Sort(found)
-		assert.Equal(t, len(names), len(found))
 		assert.True(t, slices.Equal(names, found))
 	})
 }

@@ -3,9 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +14,7 @@ import (
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/webhook/rules"
 )
 
 // +kubebuilder:rbac:groups=autoscale.example.com,resources=autoscalers;metricprofiles,verbs=get;list;watch
@@ -24,20 +23,50 @@ import (
 // AutoScalerValidator admits AutoScalers. As its last step, and only when nothing
 // else is wrong, it claims the Deployment's ScaleBinding for the UID that is
 // about to be stored; on a dry run it only looks.
+//
+// What it looks up is found by name or index in the cache, at a cost that does not
+// depend on how many objects there are. The API server is asked where the cache is
+// behind: before something is refused, or when a claim meets another.
 type AutoScalerValidator struct {
 	// Cached looks up objects by name and index; Live is asked when it misses.
 	Cached, Live client.Reader
 	Arbiter      *binding.Arbiter
+	Managers     ManagerFinder
 	Limits       v1alpha1.Limits
+	// Defaults are the platform's, for what the object leaves open.
+	Defaults v1alpha1.Defaults
+	// Rules of the platform; nil: there are none.
+	Rules *rules.Set
+	// Access is asked whether a requester may take over a replica count; nil: a
+	// take-over needs no permission.
+	Access AccessReviewer
+	// FieldManager is the name under which the operator itself writes.
+	FieldManager string
 }
 
-// warnTargetMissing is said when the AutoScaler is admitted before its Deployment.
-const warnTargetMissing = "spec.targetRef.name: Deployment %q does not exist in namespace %q yet; the AutoScaler waits for it"
+// ManagerFinder finds other replica managers of a Deployment: a *ManagerError where
+// there is one.
+type ManagerFinder interface {
+	// Find looks by index into the cache.
+	Find(ctx context.Context, namespace, target string) error
+	// FindLive asks the API server.
+	FindLive(ctx context.Context, namespace, target string) error
+}
+
+// verdict collects what is to be said of one request.
+type verdict struct {
+	errs field.ErrorList
+	// standsBy says that somebody else has the target and that the AutoScaler may
+	// wait for it; it claims nothing.
+	standsBy string
+	// hints are the warnings of the platform's rules.
+	hints []string
+}
 
 // ValidateCreate checks a new AutoScaler and claims its target.
 func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
-	errs, err := v.create(ctx, a)
-	return v.answer(ctx, a, errs, err)
+	r, err := v.create(ctx, a)
+	return v.answer(ctx, a, r, err)
 }
 
 // ValidateUpdate checks a changed spec.
@@ -45,40 +74,82 @@ func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alph
 	if a.DeletionTimestamp != nil || old.DecodeError == a.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
 		return nil, nil
 	}
-	errs, err := v.update(ctx, old, a)
-	return v.answer(ctx, a, errs, err)
+	r, err := v.review(ctx, old, a)
+	return v.answer(ctx, a, r, err)
 }
 
-func (v *AutoScalerValidator) create(ctx context.Context, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
-	exists, err := v.exists(ctx, a)
-	if exists || err != nil {
-		return nil, err // a name that is taken must end in AlreadyExists, and claims nothing
-	}
-	errs, err := v.check(ctx, a)
-	if err != nil || !asks(a) {
-		return errs, err
-	}
-	return v.claim(ctx, a, errs)
+// ValidateDelete never objects: whoever may delete may stop the autoscaler.
+func (v *AutoScalerValidator) ValidateDelete(context.Context, *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	return nil, nil
 }
 
-// update claims only where the AutoScaler now asks for a Deployment that it did
-// not ask for before, so that whoever lost a claim can still edit its object.
-func (v *AutoScalerValidator) update(ctx context.Context, old, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
-	errs, err := v.check(ctx, a)
-	if err != nil {
-		return nil, err
+// create reviews a new AutoScaler. A name that is taken gives the API server's own
+// answer for it, whatever else is wrong; to let it pass and leave the answer to
+// storage would let it in unchecked if the name became free meanwhile.
+//
+// The cache is asked first, so that a usual creation costs no read for it. Where it
+// does not know of a name that was taken a moment ago, and nothing is refused, storage
+// gives that answer. The claim then names an object that cannot be stored: it blocks
+// nobody (see binding.Arbiter), and the AutoScaler that has the name frees it.
+func (v *AutoScalerValidator) create(ctx context.Context, a *v1alpha1.AutoScaler) (verdict, error) {
+	if err := v.nameTaken(ctx, v.Cached, a); err != nil {
+		if err := v.nameTaken(ctx, v.Live, a); err != nil {
+			return verdict{}, err
+		}
 	}
-	if len(errs) > 0 {
+	r, err := v.review(ctx, nil, a)
+	if err == nil && (len(r.errs) > 0 || r.standsBy != "") {
+		err = v.nameTaken(ctx, v.Live, a)
+	}
+	return r, err
+}
+
+// takenError is the API server's own answer for a name that is taken.
+type takenError struct{ answer *apierrors.StatusError }
+
+// Error is that answer's message.
+func (e *takenError) Error() string { return e.answer.Error() }
+
+// nameTaken gives a *takenError where an AutoScaler of the name is stored.
+func (v *AutoScalerValidator) nameTaken(ctx context.Context, reader client.Reader, a *v1alpha1.AutoScaler) error {
+	var stored v1alpha1.AutoScaler
+	err := reader.Get(ctx, client.ObjectKeyFromObject(a), &stored)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &takenError{apierrors.NewAlreadyExists(v1alpha1.GroupVersion.WithResource("autoscalers").GroupResource(), a.Name)}
+}
+
+// review runs all checks over a, which is new (old is nil) or an update of old, and
+// then, where a asks for a Deployment that old did not ask for, claims it. Whoever
+// lost a claim can therefore still edit its object.
+func (v *AutoScalerValidator) review(ctx context.Context, old, a *v1alpha1.AutoScaler) (r verdict, err error) {
+	if r.errs, err = v.check(ctx, a); err != nil {
+		return r, err
+	}
+	if old != nil && len(r.errs) > 0 {
 		stored, err := v.check(ctx, old)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
-		errs = added(errs, stored)
+		r.errs = added(r.errs, stored)
 	}
-	if !asks(a) || asks(old) && old.Spec.TargetRef.Name == a.Spec.TargetRef.Name {
-		return errs, nil
+	anew := asks(a) && (old == nil || !asks(old) || old.Spec.TargetRef.Name != a.Spec.TargetRef.Name)
+	if anew {
+		if err := v.conflict(a, &r, v.findManager(ctx, a)); err != nil {
+			return r, err
+		}
 	}
-	return v.claim(ctx, a, errs)
+	if err := v.applyRules(ctx, old, a, &r); err != nil {
+		return r, err
+	}
+	if anew {
+		err = v.claim(ctx, a, &r)
+	}
+	return r, err
 }
 
 // asks says whether an AutoScaler wants to own its target's replica count.
@@ -87,119 +158,21 @@ func asks(a *v1alpha1.AutoScaler) bool { return !a.Spec.DryRun && a.DecodeError 
 // answer refuses, or admits with warnings. Where something could not be looked up
 // the requester is told that and no more: it is neither the requester's fault nor
 // business what the API server said to the operator.
-func (v *AutoScalerValidator) answer(ctx context.Context, a *v1alpha1.AutoScaler, errs field.ErrorList, err error) (admission.Warnings, error) {
+func (v *AutoScalerValidator) answer(ctx context.Context, a *v1alpha1.AutoScaler, r verdict, err error) (admission.Warnings, error) {
 	var broken *binding.BrokenError
+	var taken *takenError
 	switch {
 	case errors.As(err, &broken):
 		return nil, apierrors.NewInternalError(broken)
+	case errors.As(err, &taken):
+		return nil, taken.answer
 	case err != nil:
 		log.FromContext(ctx).Error(err, "an AutoScaler could not be checked")
 		return nil, apierrors.NewInternalError(errors.New("the operator could not look up what it has to check; try again, and look into its log if this lasts"))
-	case len(errs) > 0:
-		return nil, refuse("AutoScaler", a.Name, errs)
+	case len(r.errs) > 0:
+		return said(r.hints), refuse("AutoScaler", a.Name, r.errs)
 	}
-	return v.warnings(ctx, a), nil
-}
-
-// ValidateDelete never objects: whoever may delete may stop the autoscaler.
-func (v *AutoScalerValidator) ValidateDelete(context.Context, *v1alpha1.AutoScaler) (admission.Warnings, error) {
-	return nil, nil
-}
-
-// check gives all errors but the claim's, in the order of the fields. The second
-// result says that something could not be looked up.
-func (v *AutoScalerValidator) check(ctx context.Context, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
-	errs := v1alpha1.ValidateAutoScaler(a, v.Limits)
-	if a.DecodeError != "" {
-		return errs, nil
-	}
-	for i := range a.Spec.Metrics {
-		path := field.NewPath("spec", "metrics").Index(i).Child("metricProfileRef")
-		name := a.Spec.Metrics[i].MetricProfileRef
-		allowed, err := v.allowed(ctx, name, a.Namespace)
-		switch {
-		case apierrors.IsNotFound(err):
-			errs = append(errs, field.Invalid(path, name, "there is no such MetricProfile; kubectl get metricprofiles lists them"))
-		case err != nil:
-			return nil, err
-		case !allowed:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("MetricProfile %q does not allow namespace %q; ask its administrator to add it to allowedNamespaces", name, a.Namespace)))
-		}
-	}
-	if a.Spec.DryRun {
-		return errs, nil
-	}
-	return v.appendConflict(errs, v.findHPA(ctx, a))
-}
-
-// allowed says whether a profile allows a namespace. A cached profile that does
-// not may have been changed a moment ago.
-func (v *AutoScalerValidator) allowed(ctx context.Context, name, namespace string) (bool, error) {
-	var profile v1alpha1.MetricProfile
-	key := types.NamespacedName{Name: name}
-	err := v.get(ctx, key, &profile)
-	if err != nil || profile.Allows(namespace) {
-		return err == nil, err
-	}
-	err = v.Live.Get(ctx, key, &profile)
-	return err == nil && profile.Allows(namespace), err
-}
-
-// findHPA looks for an HPA of the target by index, and asks the API server only
-// before it objects: the HPA may have been deleted a moment ago. One that was
-// created a moment ago is found at the latest when the claim is confirmed.
-func (v *AutoScalerValidator) findHPA(ctx context.Context, a *v1alpha1.AutoScaler) error {
-	target := a.Spec.TargetRef.Name
-	err := binding.FindHPA(ctx, v.Cached, a.Namespace, target, client.MatchingFields{binding.HPATarget: target})
-	if err == nil {
-		return nil
-	}
-	return binding.FindHPA(ctx, v.Live, a.Namespace, target)
-}
-
-// claim appends the conflict, if there is one. It writes only when nothing else
-// is wrong and the request is no dry run.
-func (v *AutoScalerValidator) claim(ctx context.Context, a *v1alpha1.AutoScaler, errs field.ErrorList) (field.ErrorList, error) {
-	user, dryRun, err := requester(ctx)
-	if err != nil {
-		return nil, err
-	}
-	claimant := binding.ClaimantOf(a, user)
-	claimant.Anew = true
-	if dryRun || len(errs) > 0 {
-		return v.appendConflict(errs, v.Arbiter.Check(ctx, claimant))
-	}
-	_, err = v.Arbiter.Claim(ctx, claimant)
-	return v.appendConflict(errs, err)
-}
-
-// appendConflict makes a conflict over the target a field error and passes any
-// other error on.
-func (v *AutoScalerValidator) appendConflict(errs field.ErrorList, err error) (field.ErrorList, error) {
-	var held *binding.HeldError
-	var hpa *binding.HPAError
-	if errors.As(err, &held) || errors.As(err, &hpa) {
-		return append(errs, field.Forbidden(field.NewPath("spec", "targetRef", "name"), err.Error())), nil
-	}
-	return errs, err
-}
-
-func (v *AutoScalerValidator) exists(ctx context.Context, a *v1alpha1.AutoScaler) (bool, error) {
-	var stored v1alpha1.AutoScaler
-	err := v.Live.Get(ctx, client.ObjectKeyFromObject(a), &stored)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// warnings names what is legal but worth knowing. It never fails a request.
-func (v *AutoScalerValidator) warnings(ctx context.Context, a *v1alpha1.AutoScaler) admission.Warnings {
-	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.TargetRef.Name}
-	if err := v.get(ctx, key, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
-		return admission.Warnings{fmt.Sprintf(warnTargetMissing, key.Name, key.Namespace)}
-	}
-	return nil
+	return said(v.warnings(ctx, a, r)), nil
 }
 
 // get looks into the cache first and asks the API server when it misses: the

@@ -5,8 +5,6 @@
 package webhook
 
 import (
-	"context"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +16,8 @@ import (
 // SetupWithManager registers the webhooks. They serve on every replica, leader or
 // not.
 func SetupWithManager(mgr ctrl.Manager, autoscalers *AutoScalerValidator, profiles *MetricProfileValidator) error {
+	defaulter := &admission.Webhook{Handler: &AutoScalerDefaulter{Defaults: autoscalers.Defaults}}
+	mgr.GetWebhookServer().Register(DefaulterPath, defaulter)
 	if err := ctrl.NewWebhookManagedBy(mgr, &v1alpha1.AutoScaler{}).WithValidator(autoscalers).Complete(); err != nil {
 		return err
 	}
@@ -47,13 +47,4 @@ func added(errs, stored field.ErrorList) field.ErrorList {
 		}
 	}
 	return fresh
-}
-
-// requester is the user of the admission request and whether it is a dry run.
-func requester(ctx context.Context) (user string, dryRun bool, err error) {
-	req, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	return req.UserInfo.Username, req.DryRun != nil && *req.DryRun, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
-	"example.com/platform/autoscale-operator/scaling/prometheus"
+	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
 // MetricProfileValidator admits MetricProfiles.
@@ -38,16 +38,10 @@ func (v *MetricProfileValidator) ValidateDelete(context.Context, *v1alpha1.Metri
 }
 
 func (v *MetricProfileValidator) check(p *v1alpha1.MetricProfile) field.ErrorList {
-	errs := v1alpha1.ValidateMetricProfile(p)
-	if p.DecodeError != "" {
-		return errs
-	}
-	spec := field.NewPath("spec")
-	if !slices.Contains(v.Endpoints, p.Spec.Endpoint) {
-		errs = append(errs, field.NotSupported(spec.Child("endpoint"), p.Spec.Endpoint, v.Endpoints))
-	}
-	if err := prometheus.ValidateTemplate(p.Spec.Query); err != nil {
-		errs = append(errs, field.Invalid(spec.Child("query"), p.Spec.Query, err.Error()))
+	errs := spec.ValidateMetricProfile(p)
+	if p.DecodeError == "" && !slices.Contains(v.Endpoints, p.Spec.Endpoint) {
+		unknown := field.NotSupported(field.NewPath("spec", "endpoint"), p.Spec.Endpoint, v.Endpoints)
+		errs = append(field.ErrorList{unknown}, errs...)
 	}
 	return errs
 }

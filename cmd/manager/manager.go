@@ -82,7 +82,7 @@ func slimDeployment(obj any) (any, error) {
 
 // onlyReplicas is shared by all entries that the cache keeps; whoever reads from the
 // cache gets a copy.
-var onlyReplicas = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
+var onlyReplicas = metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)
 
 // replicaManagers keeps of managedFields who set spec.replicas, and by which
 // subresource. The names are few in a cluster, and stored once.

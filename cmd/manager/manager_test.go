@@ -14,7 +14,7 @@ import (
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
-func fields(json string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(json)} }
+func fields(json string) *metav1.FieldsV1 { return metav1.NewFieldsV1(json) }
 
 // storedDeployment is one as the API server sends it: applied by kubectl, and scaled
 // by the operator if that is asked for.

@@ -57,6 +57,12 @@ func (b *AutoScaler) Poll(seconds int32) *AutoScaler {
 	return b
 }
 
+// ClaimPolicy sets what happens while another AutoScaler holds the target.
+func (b *AutoScaler) ClaimPolicy(p v1alpha1.ClaimPolicy) *AutoScaler {
+	b.obj.Spec.ClaimPolicy = p
+	return b
+}
+
 // Paused sets paused.
 func (b *AutoScaler) Paused() *AutoScaler { b.obj.Spec.Paused = true; return b }
 

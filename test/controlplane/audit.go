@@ -38,6 +38,9 @@ type Request struct {
 	DryRun bool
 	// Code is the HTTP status of the answer.
 	Code int32
+	// PolicyFailures are what validating admission policies with the action Audit
+	// objected to, each as "policy: message".
+	PolicyFailures []string
 }
 
 // IsWrite reports whether the request was to change something in storage, even
@@ -193,5 +196,26 @@ func request(event auditv1.Event) Request {
 	if event.ResponseStatus != nil {
 		r.Code = event.ResponseStatus.Code
 	}
+	r.PolicyFailures = policyFailures(event)
 	return r
+}
+
+// policyFailuresAnnotation is the API server's, as the actions of a
+// ValidatingAdmissionPolicyBinding define it.
+const policyFailuresAnnotation = "validation.policy.admission.k8s.io/validation_failure"
+
+func policyFailures(event auditv1.Event) []string {
+	value, ok := event.Annotations[policyFailuresAnnotation]
+	if !ok {
+		return nil
+	}
+	var failures []struct{ Policy, Message string }
+	if err := json.Unmarshal([]byte(value), &failures); err != nil {
+		return []string{value}
+	}
+	var texts []string
+	for _, f := range failures {
+		texts = append(texts, f.Policy+": "+f.Message)
+	}
+	return texts
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // appendLog adds text to the log.
@@ -87,4 +88,16 @@ func TestIsWrite(t *testing.T) {
 			assert.Equal(t, c.want, c.request.IsWrite())
 		})
 	}
+}
+
+func TestPolicyFailures(t *testing.T) {
+	failures := func(annotations map[string]string) []string {
+		return request(auditv1.Event{Annotations: annotations}).PolicyFailures
+	}
+
+	assert.Nil(t, failures(map[string]string{"authorization.k8s.io/decision": "allow"}))
+	assert.Equal(t, []string{"one: no", "two: never"}, failures(map[string]string{
+		policyFailuresAnnotation: `[{"message":"no","policy":"one","binding":"b","expressionIndex":1,"validationActions":["Audit"]},{"message":"never","policy":"two"}]`,
+	}))
+	assert.Equal(t, []string{"not a list"}, failures(map[string]string{policyFailuresAnnotation: "not a list"}), "what cannot be read is shown as it is")
 }

@@ -30,6 +30,10 @@ type Options struct {
 	// WebhookHost:WebhookPort with the certificate in WebhookCertDir. While it
 	// does not, the API server refuses the objects that they check.
 	Webhooks bool
+	// Guard installs the operator's admission policies: while a ScaleGuard says that
+	// a Deployment is held, and whoever else would write a ScaleGuard or a
+	// ScaleBinding, they are refused.
+	Guard bool
 	// Controllers runs kube-controller-manager too.
 	Controllers bool
 	// Nodes, if set, makes pods ready; see cluster.Options.
@@ -155,7 +159,7 @@ func (cp *ControlPlane) install(ctx context.Context, root string, options Option
 		}
 	}
 	installation, err := install.Apply(ctx, cp.Config, install.Options{
-		Root: root, Dir: filepath.Join(cp.cluster.Dir(), "operator"), WebhookPort: port,
+		Root: root, Dir: filepath.Join(cp.cluster.Dir(), "operator"), WebhookPort: port, Guard: options.Guard,
 	})
 	if err != nil {
 		return err

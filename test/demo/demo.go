@@ -54,7 +54,7 @@ type demo struct {
 func (d *demo) play(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		d.startUp, d.recommend, d.refuseBesideHPA, d.claim, d.refuseSecond,
-		d.converge, d.cap, d.loseMetrics, d.shrink, d.pause, d.finish,
+		d.converge, d.cap, d.guard, d.loseMetrics, d.shrink, d.pause, d.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return err

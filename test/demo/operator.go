@@ -57,7 +57,7 @@ func (o *operator) start(ctx context.Context, admin *rest.Config, prometheusURL 
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
-	installed, err := install.Apply(ctx, admin, install.Options{Root: o.root, Dir: o.dir, WebhookPort: o.webhookPort})
+	installed, err := install.Apply(ctx, admin, install.Options{Root: o.root, Dir: o.dir, WebhookPort: o.webhookPort, Guard: true})
 	if err != nil {
 		return err
 	}

@@ -172,6 +172,9 @@ func (d *demo) pause(ctx context.Context) error {
 }
 
 func (d *demo) handOver(ctx context.Context) error {
+	if err := d.awaitOpen(ctx); err != nil {
+		return err
+	}
 	start := d.record.mark()
 	d.byHand++
 	if err := d.kubectl.do(ctx, "-n", namespace, "scale", "deployment", service, "--replicas=4"); err != nil {

@@ -139,7 +139,10 @@ func TestFC30_AnHPAThatTheCacheHasNotSeenIsFoundBeforeTheFirstWrite(t *testing.T
 
 	assert.Contains(t, message, `"parallel"`)
 	assert.Zero(t, h.scaleWrites.Load())
-	assert.Equal(t, v1alpha1.PhasePending, h.binding().Status.Phase, "not confirmed")
+	b := h.binding()
+	assert.Equal(t, v1alpha1.PhaseContended, b.Status.Phase)
+	assert.Empty(t, b.Spec.TargetUID, "not confirmed")
+	assert.Equal(t, v1alpha1.GuardOpen, b.Spec.Guard)
 }
 
 func TestFC30_TheLoserMakesNoScaleWrites(t *testing.T) {
@@ -147,8 +150,9 @@ func TestFC30_TheLoserMakesNoScaleWrites(t *testing.T) {
 	h.deployment(2)
 	profile := h.profile("total")
 	h.create(builders.MakeAutoScaler(h.namespace, "web").Metric("load", profile, "100").Obj())
-	h.create(builders.MakeAutoScaler(h.namespace, "rival").Metric("load", profile, "10").Obj())
 	h.metrics.Value(150)
+	h.poll()
+	h.create(builders.MakeAutoScaler(h.namespace, "rival").Metric("load", profile, "10").Obj())
 	for range 4 {
 		h.poll()
 		h.pollNamed("rival")

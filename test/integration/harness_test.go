@@ -88,12 +88,14 @@ func (h *harness) restart() {
 	sampler, err := prometheus.NewClient([]prometheus.Endpoint{{Name: "main", URL: h.metrics.URL()}}, h.clock.Now)
 	require.NoError(h, err)
 	observed := h.observed()
+	managers, err := binding.NewManagers(binding.ManagersOptions{Cached: observed, Live: h.client})
+	require.NoError(h, err)
 	h.reconciler = &controller.Reconciler{
 		Client: observed,
 		Arbiter: &binding.Arbiter{
-			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace,
+			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace, Managers: managers,
 		},
-		Sampler: hookedSampler{h, sampler}, Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
+		Managers: managers, Sampler: hookedSampler{h, sampler}, Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	}
 }

@@ -83,9 +83,12 @@ func serveWebhooks(ctx context.Context, cp *controlplane.ControlPlane) {
 	operator, err := client.NewWithWatch(unlimited(cp.Operator), client.Options{Scheme: scheme})
 	utilruntime.Must(err)
 	replica := func() http.Handler {
-		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace}
+		managers, err := binding.NewManagers(binding.ManagersOptions{Cached: indexed(operator), Live: operator})
+		utilruntime.Must(err)
+		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers}
 		return admission.WithValidator(scheme, &webhook.AutoScalerValidator{
-			Cached: indexed(operator), Live: operator, Arbiter: arbiter, Limits: v1alpha1.DefaultLimits,
+			Cached: indexed(operator), Live: operator, Arbiter: arbiter, Managers: managers,
+			Limits: v1alpha1.DefaultLimits, FieldManager: controller.FieldManager,
 		})
 	}
 	server.Register("/validate-autoscale-example-com-v1alpha1-autoscaler", &inTurn{replicas: []http.Handler{replica(), replica()}})

@@ -276,20 +276,3 @@ func TestAnHPAThatComesLaterIsHeldAgainstNotFought(t *testing.T) {
 	assert.Contains(t, message, "delete hpa late", "the way out is named")
 	assert.Zero(t, h.scaleWrites.Load())
 }
-
-func TestTheReconcilerArbitratesBetweenTwoThatWereStoredPastAdmission(t *testing.T) {
-	h := newHarness(t, withoutWebhooks)
-	h.deployment(2)
-	profile := h.profile("total")
-	h.create(builders.MakeAutoScaler(h.namespace, "first").Metric("load", profile, "100").Obj())
-	h.create(builders.MakeAutoScaler(h.namespace, "second").Metric("load", profile, "50").Obj())
-	h.metrics.Value(400)
-
-	h.requireCondition(h.pollNamed("first"), v1alpha1.ConditionBound, metav1.ConditionTrue, v1alpha1.ReasonClaimHeld)
-	loser := h.pollNamed("second")
-
-	message := h.requireCondition(loser, v1alpha1.ConditionBound, metav1.ConditionFalse, v1alpha1.ReasonHeldByAnother)
-	assert.Contains(t, message, `"first"`)
-	assert.Equal(t, int32(4), h.replicas(), "only the holder's demand counts")
-	assert.Equal(t, int32(1), h.scaleWrites.Load())
-}
