@@ -142,8 +142,8 @@ func (r *Reconciler) settle(ctx context.Context, e *evaluation) error {
 		return nil
 	}
 	phase, reason := v1alpha1.PhaseHeld, "nobody else changes the replica count any more"
-	if c := e.autoscaler.Status.Contention; c != nil {
-		phase, reason = v1alpha1.PhaseContended, fmt.Sprintf("%s changed the replica count", c.Manager)
+	if e.contended() {
+		phase, reason = v1alpha1.PhaseContended, otherWriter(e.record.contention)+" changed the replica count"
 	}
 	if e.binding.Status.Phase == phase {
 		return nil

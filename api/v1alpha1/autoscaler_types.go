@@ -275,7 +275,9 @@ type AutoScalerStatus struct {
 	// +optional
 	LastDecision *DecisionTrace `json:"lastDecision,omitempty"`
 	// contention is set while another writer changes the replica count against this
-	// AutoScaler, which holds it; nothing is written until its retryTime.
+	// AutoScaler, which holds it; nothing is written until its retryTime. It is kept for
+	// a quarter of an hour after that, so that a writer that comes back meets a longer
+	// back-off.
 	// +optional
 	Contention *Contention `json:"contention,omitempty"`
 	// memory is what a restarted operator needs to go on without scaling down
@@ -293,15 +295,16 @@ type AutoScalerStatus struct {
 
 // Contention is another writer's change of a replica count that the operator holds.
 type Contention struct {
-	// manager is the field manager that set spec.replicas last.
+	// manager is the field manager that set spec.replicas last; empty where
+	// managedFields name none.
 	// +kubebuilder:validation:MaxLength=1024
 	Manager string `json:"manager"`
 	// from is the count that was changed.
 	From int32 `json:"from"`
 	// to is the count that it was changed to.
 	To int32 `json:"to"`
-	// changes is how many of them came in a row, each after the operator had let
-	// the back-off pass.
+	// changes is how many of them came in a row: each after the back-off of the one
+	// before, and within a quarter of an hour of its end.
 	Changes int32 `json:"changes"`
 	// time of the last one, as the operator saw it.
 	Time metav1.Time `json:"time"`

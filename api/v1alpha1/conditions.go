@@ -85,7 +85,7 @@ const (
 	// ReasonEvaluationFailed: a step before the write failed; it is tried again.
 	ReasonEvaluationFailed = "EvaluationFailed"
 	// ReasonContended: another writer changed the replica count; the next write waits
-	// for the end of a back-off.
+	// for the end of a back-off, and then has yet to last.
 	ReasonContended = "Contended"
 	// ReasonNotBound: the AutoScaler does not own the replica count.
 	ReasonNotBound = "NotBound"

@@ -173,7 +173,11 @@ func TestARealOperator(t *testing.T) {
 	// wake-up may act.
 	scaled := builders.Deployment(ns, "web", 3)
 	require.NoError(t, o.client.Patch(o.ctx, scaled, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))))
-	o.within(10*time.Second, "a changed count wakes its AutoScaler", is(4))
+	o.within(10*time.Second, "a changed count wakes its AutoScaler", func() bool {
+		c := meta.FindStatusCondition(o.autoscaler(ns, "web").Status.Conditions, v1alpha1.ConditionAbleToScale)
+		return c != nil && c.Reason == v1alpha1.ReasonContended
+	})
+	o.within(60*time.Second, "and once the other writer was let be for a while, it is set again", is(4))
 
 	o.metrics.On("busier").Value(700)
 	require.NoError(t, o.client.Get(o.ctx, client.ObjectKeyFromObject(profile), profile))
