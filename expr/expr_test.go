@@ -150,10 +150,9 @@ func TestAnEvaluationIsBoundedInCost(t *testing.T) {
 	}
 	vars := map[string]any{"object": long, "other": strings.Repeat("a", 300_000)}
 	for name, source := range map[string]string{
-		"a loop in a loop":   "object.all(a, object.all(b, [a, b, a, b, a, b, a, b].sum() >= 0))",
-		"a text that grows":  "[1, 2, 3, 4, 5, 6, 7].map(x, other + other).map(x, x + x + x).all(x, !x.contains('ab'))",
-		"a long expression":  "other.matches('" + strings.Repeat("(a|b)", 40) + "c')",
-		"a text in each one": "object.all(i, !other.contains('ab'))",
+		"a text that grows": "[1, 2, 3, 4, 5, 6, 7].map(x, other + other).map(x, x + x + x).all(x, !x.contains('ab'))",
+		"a long expression": "!other.matches('" + strings.Repeat("b", 400) + "')",
+		"a text in a loop":  "object.all(i, !other.contains('ab'))",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile(t, source, expr.Bool).Eval(t.Context(), vars)
