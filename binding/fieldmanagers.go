@@ -1,8 +1,8 @@
 package binding
 
 import (
-	"bytes"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,11 +15,11 @@ var replicasPath = fieldpath.MakePathOrDie("spec", "replicas")
 // OwnsReplicas says whether an entry of a Deployment's managedFields owns
 // spec.replicas.
 func OwnsReplicas(entry *metav1.ManagedFieldsEntry) bool {
-	if entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:replicas"`)) {
+	if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:replicas"`) {
 		return false // spares the parsing of most entries
 	}
 	var set fieldpath.Set
-	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw))
+	err := set.FromJSON(entry.FieldsV1.GetRawReader())
 	return err == nil && set.Has(replicasPath)
 }
 

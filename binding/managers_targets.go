@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,10 +19,6 @@ import (
 
 // pageSize is the number of objects that one live list asks for.
 const pageSize = 500
-
-// evalTimeout bounds one evaluation beside its cost: the time that a unit of cost
-// takes grows with the length of the lists that a loop goes over.
-const evalTimeout = time.Second
 
 // isDeployment compares group and kind as they stand. An empty group and
 // "extensions" are old names of apps for a Deployment, which other replica managers
@@ -44,8 +39,6 @@ func deploymentsOf(ctx context.Context, targets *expr.Program, obj *unstructured
 	if obj.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
-	defer cancel()
 	value, err := targets.Eval(ctx, map[string]any{objectVariable: obj.Object})
 	if err != nil {
 		return nil, err

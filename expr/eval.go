@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
@@ -23,6 +24,10 @@ const (
 	MaxValues = 1000
 )
 
+// Timeout bounds one evaluation beside its cost: the time that a unit of cost takes
+// grows with the length of the lists that a loop goes over.
+const Timeout = 3 * time.Second
+
 // Eval evaluates the expression over its variables, which are values as JSON
 // decodes them: nil, bool, int64, float64, string, []any, map[string]any. The
 // result is a bool, a string or a []any of such values.
@@ -34,6 +39,8 @@ func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("the evaluation was stopped: %w", err)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it took longer than %s: %w", Timeout, context.DeadlineExceeded))
+	defer cancel()
 	value, _, err := p.program.ContextEval(ctx, vars)
 	if err != nil {
 		return nil, p.explain(ctx, err)

@@ -244,6 +244,20 @@ func TestACanceledContextEndsARunningEvaluation(t *testing.T) {
 	assert.True(t, ctx.asked.Load())
 }
 
+// The cost of a loop does not grow with the time that its steps take.
+func TestALongLoopEndsByItself(t *testing.T) {
+	list := make([]any, 400_000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	program := compile(t, "object.exists(x, x < 0)", expr.Bool)
+
+	_, err := program.Eval(t.Context(), map[string]any{"object": list, "other": nil})
+
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "it took longer than 3s")
+}
+
 func TestUsesNamesTheVariablesThatAreRead(t *testing.T) {
 	program := compile(t, "object.spec.other == 1", expr.Bool)
 	assert.True(t, program.Uses("object"))
