@@ -35,6 +35,8 @@ type Arbiter struct {
 	Grace time.Duration
 	// Managers finds other replica managers of a Deployment.
 	Managers ManagerFinder
+	// Limits of the platform: a spec beyond them cannot be used.
+	Limits v1alpha1.Limits
 }
 
 // ManagerFinder looks live, never in a cache, for another replica manager of a
@@ -84,7 +86,7 @@ func (e *HeldError) Error() string {
 	case e.Pending:
 		return fmt.Sprintf("the replica count of Deployment %q is being claimed by AutoScaler %q; if that one is not created, the claim ends by itself within a minute: try again then", e.Target, e.Holder)
 	}
-	return fmt.Sprintf("the replica count of Deployment %q is held by AutoScaler %q; delete that AutoScaler, set its dryRun, or point it at another Deployment first (kubectl -n %s get scalebinding %s)", e.Target, e.Holder, e.Namespace, e.Target)
+	return fmt.Sprintf("the replica count of Deployment %q is held by AutoScaler %q; delete that AutoScaler, set its dryRun, or point it at another Deployment first, or set claimPolicy: Wait here to take over when it goes (kubectl -n %s get scalebinding %s)", e.Target, e.Holder, e.Namespace, e.Target)
 }
 
 // Check says, without writing anything, whether Claim would succeed now: nil or a
@@ -187,7 +189,7 @@ func (a *Arbiter) take(ctx context.Context, b *v1alpha1.ScaleBinding, c Claimant
 	case b.Spec.OwnerUID == c.UID:
 		reason = "claimed anew"
 	case !b.Free():
-		reason = fmt.Sprintf("took over from AutoScaler %s, which is gone", b.Spec.OwnerRef.Name)
+		reason = fmt.Sprintf("took over from AutoScaler %s, which no longer asks for it", b.Spec.OwnerRef.Name)
 	}
 	a.own(b, c)
 	if err := a.Writer.Update(ctx, b); err != nil {

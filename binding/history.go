@@ -16,6 +16,9 @@ func (a *Arbiter) note(ctx context.Context, b *v1alpha1.ScaleBinding, phase v1al
 	if c := unrecordedClaim(b); c != nil && phase != v1alpha1.PhasePending {
 		remember(&next.Status, *c)
 	}
+	if wavers(next.Status.Transitions, b.Spec.Epoch, phase) {
+		next.Status.Transitions = next.Status.Transitions[1:]
+	}
 	remember(&next.Status, v1alpha1.BindingTransition{
 		Epoch: b.Spec.Epoch, Phase: phase, Owner: ownerName(b), By: by, Reason: reason, Time: metav1.NewTime(a.Clock.Now()),
 	})
@@ -27,6 +30,17 @@ func (a *Arbiter) note(ctx context.Context, b *v1alpha1.ScaleBinding, phase v1al
 		return nil, err
 	}
 	return next, nil
+}
+
+// wavers says whether an entry goes on with a change to and fro between Held and
+// Contended. Of those the history keeps the last one only, lest they drive out who
+// claimed and who held before.
+func wavers(history []v1alpha1.BindingTransition, epoch int64, phase v1alpha1.ScaleBindingPhase) bool {
+	held := func(epoch2 int64, phase v1alpha1.ScaleBindingPhase) bool {
+		return epoch2 == epoch && (phase == v1alpha1.PhaseHeld || phase == v1alpha1.PhaseContended)
+	}
+	return len(history) > 1 && held(epoch, phase) &&
+		held(history[0].Epoch, history[0].Phase) && held(history[1].Epoch, history[1].Phase)
 }
 
 // unrecordedClaim is the claim of the current epoch where the history lacks it: a

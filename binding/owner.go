@@ -47,8 +47,9 @@ const (
 // being deleted, is enabled and points at the target. Pending: it is not (yet)
 // like that, but the claim is unconfirmed and younger than the grace, so the
 // request that made it may still be under way. Under another UID than the one
-// that claimed, it is the one of two creations of a name that was stored: it will
-// claim by itself, and is alive for everybody but itself (the claimant).
+// that claimed, it may be the one of two creations of a name that was stored: it will
+// claim by itself, and for the claim's grace is alive for everybody but itself (the
+// claimant).
 func (a *Arbiter) owner(ctx context.Context, b *v1alpha1.ScaleBinding, claimant types.UID) (ownerState, error) {
 	var owner v1alpha1.AutoScaler
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Spec.OwnerRef.Name}
@@ -64,12 +65,26 @@ func (a *Arbiter) owner(ctx context.Context, b *v1alpha1.ScaleBinding, claimant 
 		// It cannot be told what it wants; it keeps what it has.
 		return ownerAlive, nil
 	case !owner.Spec.DryRun && owner.Spec.TargetRef.Name == b.Spec.TargetRef.Name:
-		return ownerAlive, nil
+		return a.asking(b, &owner), nil
 	case owner.UID != b.Spec.OwnerUID:
 		// The name is taken: who claimed cannot be stored any more.
 		return ownerGone, nil
 	}
 	return a.pendingOrGone(b), nil
+}
+
+// asking is the state of an owner that asks for the binding's target. Under the UID
+// that claimed it is alive, unless nothing was ever confirmed for it and its spec
+// cannot be used. Under another one it is a new object of an old name, which stands in
+// line like any other once the claim's grace is over.
+func (a *Arbiter) asking(b *v1alpha1.ScaleBinding, owner *v1alpha1.AutoScaler) ownerState {
+	switch {
+	case owner.UID != b.Spec.OwnerUID && a.graceLeft(b) == 0:
+		return ownerGone
+	case !b.Seen() && len(v1alpha1.ValidateAutoScaler(owner, a.Limits)) > 0:
+		return a.pendingOrGone(b)
+	}
+	return ownerAlive
 }
 
 func (a *Arbiter) pendingOrGone(b *v1alpha1.ScaleBinding) ownerState {

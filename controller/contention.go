@@ -36,8 +36,6 @@ type sighting struct {
 	current  int32
 	// setBy names who set the current count, as far as managedFields know.
 	setBy string
-	// ours: it was a /scale write of ours.
-	ours bool
 	// held: nothing would be written anyway, because the AutoScaler is paused, a dry
 	// run or not the owner, or the Deployment is at 0. Whoever scales then may.
 	held bool
@@ -65,7 +63,7 @@ func nextContention(was *v1alpha1.Contention, s *sighting) *v1alpha1.Contention 
 	}
 	// In whole seconds, as storage keeps it.
 	now := s.now.Truncate(time.Second)
-	foreign := !s.ours && s.baseline != nil && *s.baseline != s.current
+	foreign := s.baseline != nil && *s.baseline != s.current
 	was = remembered(was, s)
 	if !foreign {
 		return was
@@ -103,7 +101,10 @@ func remembered(was *v1alpha1.Contention, s *sighting) *v1alpha1.Contention {
 func (e *evaluation) lookForContention() {
 	s := sighting{
 		now: e.now, poll: spec.PollInterval(e.autoscaler), baseline: e.baseline(), current: e.target.replicas,
-		setBy: strings.Join(e.target.setBy, ", "), ours: e.target.scaledByUs, held: e.mayNotWrite(),
+		setBy: strings.Join(e.target.setBy, ", "), held: e.mayNotWrite(),
+	}
+	if e.target.scaledByUs {
+		s.setBy = FieldManager // a write of ours is in the baseline: it is another operator's
 	}
 	e.record.contention = nextContention(e.record.contention, &s)
 	e.record.baseline = nil

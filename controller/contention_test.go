@@ -58,7 +58,6 @@ func TestAForeignChangeIsContention(t *testing.T) {
 func TestWhatIsNoContention(t *testing.T) {
 	for name, change := range map[string]func(s *sighting){
 		"the count is as it was":              func(s *sighting) { s.current = 8 },
-		"it was our own write":                func(s *sighting) { s.ours = true },
 		"there is nothing to compare with":    func(s *sighting) { s.baseline = nil },
 		"nothing would be written anyway":     func(s *sighting) { s.held = true },
 		"suspended by a person, so held at 0": func(s *sighting) { s.current, s.held = 0, true },
@@ -134,12 +133,12 @@ func TestAFightIsBounded(t *testing.T) {
 		undoAt := noon.Add(time.Duration(habit[0]) * time.Second)
 		end := noon.Add(6 * time.Hour)
 		for now := noon; now.Before(end); now = now.Add(poll) {
-			ours := true
+			undone := false
 			if current == wanted && !now.Before(undoAt) {
-				current, ours = applied, false
+				current, undone = applied, true
 			}
-			c = nextContention(c, &sighting{now: now, poll: poll, baseline: &baseline, current: current, ours: ours, setBy: "helm"})
-			if !ours {
+			c = nextContention(c, &sighting{now: now, poll: poll, baseline: &baseline, current: current, setBy: "helm"})
+			if undone {
 				require.NotNil(t, c)
 				assert.Greater(t, c.RetryTime.Sub(now), time.Duration(0), "a change is never undone at once")
 			}

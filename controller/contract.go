@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -34,30 +35,43 @@ func (r *Reconciler) holdContract(ctx context.Context, e *evaluation) (bool, err
 	case errors.As(err, &held):
 		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonHeldByAnother, err.Error())
 	case errors.As(err, &manager):
-		reason := v1alpha1.ReasonConflictingManager
-		if manager.Kind == binding.HPAKind {
-			reason = v1alpha1.ReasonConflictingHPA
-		}
-		e.setFalse(v1alpha1.ConditionBound, reason, err.Error())
+		e.conflicts(manager)
 		return false, r.contend(ctx, e, manager)
 	case err != nil:
 		return true, err
 	default:
 		holding := binding.Hold(e.binding)
 		e.holding = &holding
-		e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonClaimHeld, e.bound())
+		e.bound()
 	}
 	return false, nil
 }
 
+// conflicts tells of another replica manager. Who may wait, and was never confirmed,
+// stands by for it.
+func (e *evaluation) conflicts(manager *binding.ManagerError) {
+	switch {
+	case e.autoscaler.Spec.ClaimPolicy == v1alpha1.ClaimWait && e.binding != nil && !e.binding.Confirmed(e.target.uid):
+		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonWaitingForRelease, "stands by until that is gone: "+manager.Error())
+	case manager.Kind == binding.HPAKind:
+		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonConflictingHPA, manager.Error())
+	default:
+		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonConflictingManager, manager.Error())
+	}
+}
+
 // bound tells of the claim, and of other writers that have set the count: they are
 // likely to set it again.
-func (e *evaluation) bound() string {
+func (e *evaluation) bound() {
 	message := fmt.Sprintf("ScaleBinding %q names this AutoScaler", e.binding.Name)
 	if others := e.target.setBy; len(others) > 0 {
 		message += fmt.Sprintf("; spec.replicas was last set by %s, which must stop setting it", strings.Join(others, ", "))
 	}
-	return message
+	if e.managersUnknown != nil {
+		e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonManagersUnknown, message+"; other replica managers cannot be looked for: "+tellable(e.managersUnknown))
+		return
+	}
+	e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonClaimHeld, message)
 }
 
 // claim makes this AutoScaler the confirmed holder, and e.binding what says so.
@@ -65,12 +79,25 @@ func (r *Reconciler) claim(ctx context.Context, e *evaluation) (err error) {
 	if e.binding, err = r.ownBinding(ctx, e); err != nil {
 		return err
 	}
+	if e.guard() == v1alpha1.GuardOpen && e.binding.Closed() {
+		// First of all: who paused is about to scale by hand.
+		if e.binding, err = r.Arbiter.Set(ctx, e.binding, e.binding.Status.Phase, v1alpha1.GuardOpen, ""); err != nil {
+			return err
+		}
+	}
 	// A manager that came after the claim is found by index at every evaluation; the
-	// live look at confirmation covers the time before.
-	if err := r.Managers.Find(ctx, e.target.key.Namespace, e.target.key.Name); err != nil {
+	// live look at confirmation covers the time before. That some kind cannot be looked
+	// up is no reason to leave a service without an autoscaler that had one.
+	err = r.Managers.Find(ctx, e.target.key.Namespace, e.target.key.Name)
+	if manager := (*binding.ManagerError)(nil); err != nil && !errors.As(err, &manager) && e.binding.Confirmed(e.target.uid) {
+		e.managersUnknown, err = err, nil
+	}
+	if err != nil {
 		return err
 	}
 	defer r.turns.take(e.target.key)()
+	ctx, cancel := context.WithTimeout(ctx, turnDeadline)
+	defer cancel()
 	confirmed, err := r.Arbiter.Confirm(ctx, e.binding, binding.Target{UID: e.target.uid, Guard: e.guard()})
 	if err == nil {
 		e.binding = confirmed
@@ -170,6 +197,8 @@ func (r *Reconciler) letGo(ctx context.Context, a *v1alpha1.AutoScaler, orphaned
 			phase, reason = v1alpha1.PhaseOrphaned, "there is no Deployment to own"
 		case !b.Closed():
 			continue
+		case b.Status.Epoch != b.Spec.Epoch:
+			phase = v1alpha1.PhasePending // the phase is that of an earlier owner
 		}
 		if _, err := r.Arbiter.Set(ctx, b, phase, v1alpha1.GuardOpen, reason); err != nil {
 			return err
@@ -199,12 +228,16 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 		if b.DecodeError != "" {
 			continue // who needs it is told; see binding.BrokenError
 		}
-		if a != nil && b.Spec.OwnerUID == a.UID && !a.Spec.DryRun && a.Spec.TargetRef.Name == b.Name {
+		if a != nil && b.Spec.OwnerUID == a.UID && a.Spec.TargetRef.Name == b.Name && (b.Seen() && !a.Spec.DryRun || binding.Asks(a, r.Limits)) {
 			continue
 		}
 		again, err := r.release(ctx, b)
 		if apierrors.IsConflict(err) {
 			again, err = conflictDelay, nil // it changed meanwhile
+		}
+		if broken := (*binding.BrokenError)(nil); errors.As(err, &broken) {
+			log.FromContext(ctx).Info("a ScaleBinding that names this AutoScaler cannot be released", "why", broken.Error())
+			continue // what is wrong with one must not stop the others
 		}
 		if err != nil {
 			return 0, fmt.Errorf("releasing ScaleBinding %s/%s: %w", b.Namespace, b.Name, err)
@@ -218,5 +251,7 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 
 func (r *Reconciler) release(ctx context.Context, b *v1alpha1.ScaleBinding) (time.Duration, error) {
 	defer r.turns.take(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})()
+	ctx, cancel := context.WithTimeout(ctx, turnDeadline)
+	defer cancel()
 	return r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
 }

@@ -62,6 +62,8 @@ func isProblem(c *metav1.Condition) bool {
 	switch {
 	case c.Reason == v1alpha1.ReasonDryRun, c.Reason == v1alpha1.ReasonPaused, c.Reason == v1alpha1.ReasonWaitingForRelease:
 		return false
+	case c.Reason == v1alpha1.ReasonManagersUnknown:
+		return true
 	case c.Type == v1alpha1.ConditionScalingLimited:
 		return c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonAtMaxReplicas || c.Reason == v1alpha1.ReasonOutOfBounds)
 	case c.Type == v1alpha1.ConditionReady:

@@ -81,10 +81,12 @@ type evaluation struct {
 	target     target
 	binding    *v1alpha1.ScaleBinding // names this AutoScaler; nil: none does
 	holding    *binding.Holding       // nil: must not write
-	policy     scaling.Policy
-	samples    []scaling.Sample
-	decision   scaling.Decision
-	record     record
+	// managersUnknown: why other replica managers could not be looked for.
+	managersUnknown error
+	policy          scaling.Policy
+	samples         []scaling.Sample
+	decision        scaling.Decision
+	record          record
 	// scaled: the count was written in this evaluation; scaleFailure: it was tried.
 	scaled, scaleFailure bool
 	// looked lists the conditions that this evaluation has set.

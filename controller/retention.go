@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
 )
 
 // Retention is how long a free ScaleBinding is kept after its release where there is
@@ -28,8 +29,9 @@ const Retention = 24 * time.Hour
 // without a Deployment, after Retention.
 type RetentionReconciler struct {
 	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	Clock  clock.PassiveClock
+	Client  client.Client
+	Arbiter *binding.Arbiter
+	Clock   clock.PassiveClock
 }
 
 // Reconcile deletes one binding, or comes back exactly when that is due. A binding
@@ -41,6 +43,11 @@ func (r *RetentionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	if b.DecodeError != "" || !b.Free() || b.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
+	}
+	if b.Status.Epoch != b.Spec.Epoch {
+		// Released by a call that did not get to record it. The record wakes it again.
+		_, err := r.Arbiter.Reap(ctx, b.Namespace, b.Name, "")
+		return ctrl.Result{}, err
 	}
 	var d appsv1.Deployment
 	if err := r.Client.Get(ctx, req.NamespacedName, &d); !apierrors.IsNotFound(err) {
@@ -59,14 +66,10 @@ func (r *RetentionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// freeSince is when a free binding was released. A release whose record was lost
-// gets it as soon as its last owner's name is evaluated; until then it is of now.
+// freeSince is when a free binding was released.
 func (r *RetentionReconciler) freeSince(b *v1alpha1.ScaleBinding) time.Time {
-	switch {
-	case len(b.Status.Transitions) == 0:
+	if len(b.Status.Transitions) == 0 {
 		return b.CreationTimestamp.Time
-	case b.Status.Epoch != b.Spec.Epoch:
-		return r.Clock.Now()
 	}
 	return b.Status.Transitions[0].Time.Time
 }

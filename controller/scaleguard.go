@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +60,9 @@ func (r *GuardReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	err = r.apply(ctx, change)
+	if err != nil {
+		p.failed()
+	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil // the cache has yet to see what is there
@@ -101,24 +103,30 @@ func (r *GuardReconciler) read(ctx context.Context, namespace string) ([]v1alpha
 	return indexOf(bindings.Items, v1alpha1.MaxHeldBytes), guards.Items, nil
 }
 
-// apply writes a change, each object on the version that was read. What it removes
-// is there no more in the end, whoever removed it.
+// apply writes a change, each object on the version that was read, and stops at the
+// first failure: what comes later may hold the last copy of an entry that moves. What
+// it removes is there no more in the end, whoever removed it.
 func (r *GuardReconciler) apply(ctx context.Context, c *indexChange) error {
-	var errs []error
 	for i := range c.write {
 		g := &c.write[i]
 		if g.ResourceVersion == "" {
-			errs = append(errs, r.Client.Create(ctx, g, client.FieldOwner(FieldManager)))
+			if err := r.Client.Create(ctx, g, client.FieldOwner(FieldManager)); err != nil {
+				return err
+			}
 			continue
 		}
-		errs = append(errs, r.Client.Update(ctx, g, client.FieldOwner(FieldManager)))
+		if err := r.Client.Update(ctx, g, client.FieldOwner(FieldManager)); err != nil {
+			return err
+		}
 	}
 	for i := range c.remove {
 		g := &c.remove[i]
 		err := r.Client.Delete(ctx, g, client.Preconditions{UID: &g.UID, ResourceVersion: &g.ResourceVersion})
-		errs = append(errs, client.IgnoreNotFound(err))
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // SetupWithManager registers the reconciler and what changes an index: a binding

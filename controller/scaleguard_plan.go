@@ -20,7 +20,7 @@ const (
 	// indexPause is the least time between two looks at a namespace.
 	indexPause = time.Second
 	// indexRate, in bytes per second: an index of a full ScaleGuard lags at most
-	// 22 s behind what is newly held, which opens nothing that was closed.
+	// 22 s behind what is newly held.
 	indexRate = 16 << 10
 	// indexBurst, in bytes, lets entries go at once, ten times for a full ScaleGuard:
 	// who paused an AutoScaler is about to scale by hand.
@@ -113,6 +113,11 @@ func changeTo(specs []v1alpha1.ScaleGuardSpec, namespace string, stored []v1alph
 			c.remove = append(c.remove, stored[i])
 		}
 	}
+	if wanted, now := entries(specs, stored); wanted >= now {
+		// Entries move to later pieces: those are written first, so that none is
+		// missing in between.
+		slices.Reverse(c.write)
+	}
 	c.opens = !c.empty() && opens(specs, stored)
 	return c
 }
@@ -133,6 +138,17 @@ func opens(specs []v1alpha1.ScaleGuardSpec, stored []v1alpha1.ScaleGuard) bool {
 		}
 	}
 	return false
+}
+
+// entries counts what ScaleGuards hold.
+func entries(specs []v1alpha1.ScaleGuardSpec, stored []v1alpha1.ScaleGuard) (wanted, now int32) {
+	for i := range specs {
+		wanted += specs[i].Count
+	}
+	for i := range stored {
+		now += stored[i].Spec.Count
+	}
+	return wanted, now
 }
 
 // pace bounds a namespace's writes. A restart forgets it: at most one more burst.
@@ -171,5 +187,9 @@ func (p *pace) write(now time.Time, c *indexChange) time.Duration {
 	p.wrote = now
 	return 0
 }
+
+// failed lets a change that was not written, or not wholly, be tried again at once:
+// until then something held may be missing.
+func (p *pace) failed() { p.wrote = time.Time{} }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -49,7 +49,7 @@ func TestTheIndexHoldsTheClosedBindingsInOrder(t *testing.T) {
 
 	got := indexOf([]v1alpha1.ScaleBinding{closedBinding("worker", "queue"), open, free, broken, closedBinding("web", "web")}, v1alpha1.MaxHeldBytes)
 
-	assert.Equal(t, []v1alpha1.ScaleGuardSpec{{Count: 2, Held: "/web=web/worker=queue/"}}, got)
+	assert.Equal(t, []v1alpha1.ScaleGuardSpec{{Count: 2, Held: "/web=/worker=queue/"}}, got)
 	assert.Empty(t, indexOf([]v1alpha1.ScaleBinding{open, free, broken}, v1alpha1.MaxHeldBytes), "none where nothing is closed")
 }
 
@@ -98,8 +98,8 @@ func TestTheChangeIsWhatSetsTheStoredGuardsApart(t *testing.T) {
 		"nothing":                                  {specs, stored, nil, nil, false},
 		"the first entries":                        {specs, nil, []string{"guard"}, nil, false},
 		"the last entry goes":                      {nil, stored, nil, []string{"guard"}, true},
-		"an entry was added":                       {specs, edited("/web=web/"), []string{"guard"}, nil, false},
-		"an entry goes":                            {specs, edited("/web=web/worker=queue/x=y/"), []string{"guard"}, nil, true},
+		"an entry was added":                       {specs, edited("/web=/"), []string{"guard"}, nil, false},
+		"an entry goes":                            {specs, edited("/web=/worker=queue/x=y/"), []string{"guard"}, nil, true},
 		"another holder":                           {specs, edited("/web=old/worker=queue/"), []string{"guard"}, nil, true},
 		"a name that holds another's":              {specs, edited("/my-web=web/worker=queue/"), []string{"guard"}, nil, true},
 		"somebody's own guard":                     {specs, append([]v1alpha1.ScaleGuard{stray}, stored...), nil, []string{"mine"}, false},

@@ -14,6 +14,10 @@ import (
 // confirms an owner.
 const writeDeadline = 4 * time.Second
 
+// turnDeadline bounds the other turns, so that one hanging request does not hold up
+// all whose Deployments share its lock.
+const turnDeadline = 15 * time.Second
+
 // turns lets those who write a Deployment's count, and those who change its owner,
 // do so one at a time. So no write of an earlier owner is under way when the next
 // one is confirmed. The zero value is ready.

@@ -26,6 +26,9 @@ const (
 
 	// ReasonClaimHeld: the ScaleBinding names this AutoScaler and was confirmed.
 	ReasonClaimHeld = "ClaimHeld"
+	// ReasonManagersUnknown: the claim is held, but other replica managers of some kind
+	// cannot be looked for, as without the permission to list them.
+	ReasonManagersUnknown = "ManagersUnknown"
 	// ReasonHeldByAnother: another AutoScaler owns the replica count.
 	ReasonHeldByAnother = "HeldByAnother"
 	// ReasonWaitingForRelease: another AutoScaler owns the replica count, and this

@@ -77,10 +77,3 @@ func ValidateDefaults(path *field.Path, d Defaults) field.ErrorList {
 	errs = append(errs, validateClaimPolicy(path.Child("claimPolicy"), d.ClaimPolicy)...)
 	return append(errs, validateBehavior(path.Child("behavior"), &d.Behavior)...)
 }
-
-func validateClaimPolicy(path *field.Path, p ClaimPolicy) field.ErrorList {
-	if p != "" && p != ClaimReject && p != ClaimWait {
-		return field.ErrorList{field.NotSupported(path, p, []ClaimPolicy{ClaimReject, ClaimWait})}
-	}
-	return nil
-}

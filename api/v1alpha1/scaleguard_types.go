@@ -43,11 +43,13 @@ type ScaleGuardList struct {
 type ScaleGuardSpec struct {
 	// count is the number of entries in held.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=350000
 	// +required
 	Count int32 `json:"count"`
 	// held lists Deployments and the AutoScalers that hold them, by the name of the
-	// Deployment: "/web=web/worker=queue/". No name can hold "/" or "=", so a search
-	// for "/web=" finds that Deployment and no other.
+	// Deployment: "/web=/worker=queue/". An AutoScaler of the Deployment's own name is
+	// left out. No name can hold "/" or "=", so a search for "/web=" finds that
+	// Deployment and no other.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=350000
 	// +required
@@ -56,6 +58,9 @@ type ScaleGuardSpec struct {
 
 // HeldEntry is a Deployment's entry in a ScaleGuard, without the "/" before it.
 func HeldEntry(deployment, autoscaler string) string {
+	if autoscaler == deployment {
+		autoscaler = ""
+	}
 	return deployment + "=" + autoscaler + "/"
 }
 
@@ -63,5 +68,8 @@ func HeldEntry(deployment, autoscaler string) string {
 func (g *ScaleGuard) HolderOf(deployment string) (string, bool) {
 	_, rest, found := strings.Cut(g.Spec.Held, "/"+deployment+"=")
 	holder, _, _ := strings.Cut(rest, "/")
+	if found && holder == "" {
+		holder = deployment
+	}
 	return holder, found
 }

@@ -33,11 +33,16 @@ func ValidateAutoScaler(a *AutoScaler, limits Limits) field.ErrorList {
 	errs = append(errs, validateName(spec.Child("targetRef", "name"), s.TargetRef.Name)...)
 	errs = append(errs, validateReplicas(spec, s, limits)...)
 	errs = append(errs, inRangeIfSet(spec.Child("pollIntervalSeconds"), s.PollIntervalSeconds, 5, 3600)...)
-	if s.ClaimPolicy != "" && s.ClaimPolicy != ClaimReject && s.ClaimPolicy != ClaimWait {
-		errs = append(errs, field.NotSupported(spec.Child("claimPolicy"), s.ClaimPolicy, []ClaimPolicy{ClaimReject, ClaimWait}))
-	}
+	errs = append(errs, validateClaimPolicy(spec.Child("claimPolicy"), s.ClaimPolicy)...)
 	errs = append(errs, validateMetrics(spec.Child("metrics"), s.Metrics)...)
 	return append(errs, validateBehavior(spec.Child("behavior"), s.Behavior)...)
+}
+
+func validateClaimPolicy(path *field.Path, p ClaimPolicy) field.ErrorList {
+	if p != "" && p != ClaimReject && p != ClaimWait {
+		return field.ErrorList{field.NotSupported(path, p, []ClaimPolicy{ClaimReject, ClaimWait})}
+	}
+	return nil
 }
 
 func validateReplicas(spec *field.Path, s *AutoScalerSpec, limits Limits) field.ErrorList {

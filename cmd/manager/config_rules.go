@@ -1,13 +1,17 @@
 package main
 
-import "example.com/platform/autoscale-operator/webhook/rules"
+import (
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/webhook/rules"
+)
 
 // rulesConfig is the section `rules`: the platform's own rules for AutoScalers, in
 // the order in which they are answered. docs/platform-rules.md is its manual.
 type rulesConfig []rules.Config
 
 // compile checks all of them. The error tells every mistake with its place, so
-// that the operator does not start with a rule that would never be evaluated.
-func (c rulesConfig) compile() (*rules.Set, error) {
-	return rules.New(c)
+// that the operator does not start with a rule that would never be evaluated. Rules
+// see AutoScalers with these defaults.
+func (c rulesConfig) compile(defaults v1alpha1.Defaults) (*rules.Set, error) {
+	return rules.New(c, defaults)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v2"
 
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/webhook/rules"
 )
 
@@ -39,7 +40,7 @@ rules:
 			MessageExpression: "'not ' + string(object.spec.maxReplicas)", Field: "spec.maxReplicas"},
 		{Name: "crowd", Action: rules.Warn, Expression: "others.size() < 50", Message: "this namespace is crowded"},
 	}, c)
-	set, err := c.compile()
+	set, err := c.compile(v1alpha1.Defaults{})
 	require.NoError(t, err)
 	assert.True(t, set.Uses(rules.VariableOthers))
 	assert.False(t, set.Uses(rules.VariableNamespace))
@@ -49,7 +50,7 @@ func TestNoRulesAreNoMistake(t *testing.T) {
 	for _, content := range []string{"", "rules:", "rules: []"} {
 		c, err := readRules(t, content)
 		require.NoError(t, err, content)
-		_, err = c.compile()
+		_, err = c.compile(v1alpha1.Defaults{})
 		assert.NoError(t, err, content)
 	}
 }
@@ -59,7 +60,7 @@ func TestABadRuleSaysWhereAndWhat(t *testing.T) {
 	assert.ErrorContains(t, err, "messageExpression")
 	c, err := readRules(t, "rules: [{name: a, action: Deny, message: m, expression: 'object.spec.maxReplicas <= limit'}]")
 	require.NoError(t, err)
-	_, err = c.compile()
+	_, err = c.compile(v1alpha1.Defaults{})
 	require.Error(t, err)
 	for _, want := range []string{`rules[0] "a": expression: at 1:28`, "undeclared reference to 'limit'", "^"} {
 		assert.ErrorContains(t, err, want)

@@ -30,7 +30,7 @@ type options struct {
 
 func main() {
 	o := options{}
-	flag.StringVar(&o.config, "config", "/etc/autoscale-operator/config.yaml", "configuration file: limits and Prometheus endpoints")
+	flag.StringVar(&o.config, "config", "/etc/autoscale-operator/config.yaml", "configuration file: limits, Prometheus endpoints, defaults, rules; see docs/configuration.md")
 	flag.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator itself, where its lease is")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", `address of the operator's own metrics; "0" turns them off`)
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
@@ -76,7 +76,7 @@ func run(o *options) error {
 		return err
 	}
 	arbiter := &binding.Arbiter{
-		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
+		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers, Limits: cfg.limits(),
 	}
 	if err := addWebhooks(mgr, cfg, arbiter, managers); err != nil {
 		return err

@@ -42,7 +42,7 @@ func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, manage
 	if err != nil {
 		return err
 	}
-	platformRules, err := cfg.Rules.compile()
+	platformRules, err := cfg.Rules.compile(defaults)
 	if err != nil {
 		return err
 	}
@@ -70,6 +70,6 @@ func addReconcilers(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.
 	return errors.Join(
 		autoscalers.SetupWithManager(mgr, o.maxConcurrent),
 		(&controller.GuardReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr),
-		(&controller.RetentionReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		(&controller.RetentionReconciler{Client: mgr.GetClient(), Arbiter: arbiter, Clock: clock.RealClock{}}).SetupWithManager(mgr),
 	)
 }

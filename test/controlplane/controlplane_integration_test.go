@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -35,7 +36,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	Main(m, Options{Webhooks: true}, func(cp *ControlPlane) { shared = cp })
+	Main(m, Options{Webhooks: true, Guard: true}, func(cp *ControlPlane) { shared = cp })
 }
 
 var autoScalers = schema.GroupVersionResource{Group: "autoscale.example.com", Version: "v1alpha1", Resource: "autoscalers"}
@@ -95,13 +96,18 @@ func TestTheWebhooksAreRegistered(t *testing.T) {
 func TestInstallingAgainChangesNothing(t *testing.T) {
 	root, err := binaries.CheckoutRoot()
 	require.NoError(t, err)
-	options := install.Options{Root: root, Dir: filepath.Join(shared.cluster.Dir(), "operator"), WebhookPort: shared.WebhookPort}
+	options := install.Options{Root: root, Dir: filepath.Join(shared.cluster.Dir(), "operator"), WebhookPort: shared.WebhookPort, Guard: true}
 	versions := func() map[string]string {
 		c := dynamic.NewForConfigOrDie(shared.Config)
 		result := map[string]string{}
 		for _, resource := range []schema.GroupVersionResource{
 			{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 			{Version: "v1", Resource: "serviceaccounts"},
@@ -113,6 +119,7 @@ func TestInstallingAgainChangesNothing(t *testing.T) {
 			}
 		}
 		require.Contains(t, result, "serviceaccounts/"+install.ServiceAccount)
+		require.Contains(t, result, "validatingadmissionpolicies/autoscale-guard-scale")
 		return result
 	}
 	before := versions()
@@ -121,6 +128,20 @@ func TestInstallingAgainChangesNothing(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, before, versions())
+}
+
+// The installer returns when the guard is in force.
+func TestTheGuardIsInForceAtOnce(t *testing.T) {
+	guards := dynamic.NewForConfigOrDie(shared.Config).Resource(autoScalers.GroupVersion().WithResource("scaleguards")).Namespace("default")
+	guard := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"count": int64(1), "held": "/web=/"}}}
+	guard.SetAPIVersion(autoScalers.GroupVersion().String())
+	guard.SetKind("ScaleGuard")
+	guard.SetName("by-hand")
+
+	_, err := guards.Create(t.Context(), guard, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+
+	assert.True(t, apierrors.IsForbidden(err), "%v", err)
+	assert.ErrorContains(t, err, "only the operator writes a ScaleGuard")
 }
 
 // The count must be exact the moment the answer is there, with requests of

@@ -93,7 +93,7 @@ func (h *harness) restart() {
 	h.reconciler = &controller.Reconciler{
 		Client: observed,
 		Arbiter: &binding.Arbiter{
-			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace, Managers: managers,
+			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace, Managers: managers, Limits: v1alpha1.DefaultLimits,
 		},
 		Managers: managers, Sampler: hookedSampler{h, sampler}, Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
 		Jitter: func(d time.Duration) time.Duration { return d },

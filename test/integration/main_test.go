@@ -85,13 +85,14 @@ func serveWebhooks(ctx context.Context, cp *controlplane.ControlPlane) {
 	replica := func() http.Handler {
 		managers, err := binding.NewManagers(binding.ManagersOptions{Cached: indexed(operator), Live: operator})
 		utilruntime.Must(err)
-		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers}
+		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers, Limits: v1alpha1.DefaultLimits}
 		return admission.WithValidator(scheme, &webhook.AutoScalerValidator{
 			Cached: indexed(operator), Live: operator, Arbiter: arbiter, Managers: managers,
 			Limits: v1alpha1.DefaultLimits, FieldManager: controller.FieldManager,
 		})
 	}
 	server.Register("/validate-autoscale-example-com-v1alpha1-autoscaler", &inTurn{replicas: []http.Handler{replica(), replica()}})
+	server.Register(webhook.DefaulterPath, &admission.Webhook{Handler: &webhook.AutoScalerDefaulter{}})
 	server.Register("/validate-autoscale-example-com-v1alpha1-metricprofile",
 		admission.WithValidator(scheme, &webhook.MetricProfileValidator{Endpoints: []string{"main"}}))
 	go func() { utilruntime.Must(server.Start(ctx)) }()
@@ -113,13 +114,23 @@ func exemptNamespaces(ctx context.Context) error {
 	if err := admin.Get(ctx, client.ObjectKey{Name: "autoscale-operator"}, &config); err != nil {
 		return err
 	}
-	for i := range config.Webhooks {
-		config.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: withoutWebhooks, Operator: metav1.LabelSelectorOpDoesNotExist},
-		}}
-	}
-	if err := admin.Update(ctx, &config); err != nil {
+	var mutating admissionv1.MutatingWebhookConfiguration
+	if err := admin.Get(ctx, client.ObjectKey{Name: "autoscale-operator"}, &mutating); err != nil {
 		return err
+	}
+	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: withoutWebhooks, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}}
+	for i := range config.Webhooks {
+		config.Webhooks[i].NamespaceSelector = elsewhere
+	}
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].NamespaceSelector = elsewhere
+	}
+	for _, c := range []client.Object{&config, &mutating} {
+		if err := admin.Update(ctx, c); err != nil {
+			return err
+		}
 	}
 	exempt, usual := namespace("exempt"), namespace("usual")
 	exempt.Labels = map[string]string{withoutWebhooks: "true"}

@@ -20,7 +20,7 @@ import (
 // retain evaluates the retention of the binding "web" and gives the wait.
 func (h *harness) retain() time.Duration {
 	h.Helper()
-	r := controller.RetentionReconciler{Client: h.reconciler.Client, Clock: h.clock}
+	r := controller.RetentionReconciler{Client: h.reconciler.Client, Arbiter: h.arbiter(), Clock: h.clock}
 	result, err := r.Reconcile(h.ctx, ctrl.Request{NamespacedName: h.key("web")})
 	require.NoError(h, err)
 	return result.RequeueAfter

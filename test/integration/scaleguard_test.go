@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/test/builders"
 	"example.com/platform/autoscale-operator/test/controlplane"
@@ -70,7 +71,7 @@ func (h *harness) guards() *controller.GuardReconciler {
 func TestTheGuardIsClosedExactlyWhileTheAutoScalerWouldWrite(t *testing.T) {
 	h := newHarness(t)
 	r := h.guards()
-	closed := map[string]string{"guard": "/web=web/"}
+	closed := map[string]string{"guard": "/web=/"}
 	h.deployment(2)
 	h.create(h.autoscaler().Obj())
 	h.metrics.Value(200)
@@ -101,7 +102,7 @@ func TestTheGuardIsClosedExactlyWhileTheAutoScalerWouldWrite(t *testing.T) {
 func TestWhatSomebodyChangedInTheIndexIsCorrected(t *testing.T) {
 	h := newHarness(t)
 	r := h.guards()
-	want := map[string]string{"guard": "/web=web/worker=queue/"}
+	want := map[string]string{"guard": "/web=/worker=queue/"}
 	h.create(closedBinding(h.namespace, "worker", "queue"))
 	h.create(closedBinding(h.namespace, "web", "web"))
 	require.Equal(t, want, h.indexed(r))
@@ -111,7 +112,7 @@ func TestWhatSomebodyChangedInTheIndexIsCorrected(t *testing.T) {
 		}
 	}
 	for name, edit := range map[string]func(g *v1alpha1.ScaleGuard){
-		"an entry of somebody's own": func(g *v1alpha1.ScaleGuard) { g.Spec.Held = "/web=web/worker=queue/api=me/" },
+		"an entry of somebody's own": func(g *v1alpha1.ScaleGuard) { g.Spec.Held = "/web=/worker=queue/api=me/" },
 		"an entry taken out":         func(g *v1alpha1.ScaleGuard) { g.Spec.Held = "/worker=queue/" },
 		"nonsense":                   func(g *v1alpha1.ScaleGuard) { g.Spec.Held = "x" },
 		"the count alone":            func(g *v1alpha1.ScaleGuard) { g.Spec.Count = 7 },
@@ -145,10 +146,10 @@ func TestANamespaceIsIndexedAtMostOnceASecond(t *testing.T) {
 	wait := h.index(r)
 
 	assert.Equal(t, 700*time.Millisecond, wait)
-	assert.Equal(t, map[string]string{"guard": "/web=web/"}, held(t, h.client, h.namespace))
+	assert.Equal(t, map[string]string{"guard": "/web=/"}, held(t, h.client, h.namespace))
 	h.advance(wait)
 	assert.Zero(t, h.index(r))
-	assert.Equal(t, map[string]string{"guard": "/web=web/worker=queue/"}, held(t, h.client, h.namespace))
+	assert.Equal(t, map[string]string{"guard": "/web=/worker=queue/"}, held(t, h.client, h.namespace))
 }
 
 func TestALargeIndexIsSpreadOverSeveralGuards(t *testing.T) {
@@ -210,9 +211,9 @@ func TestWatchesOfTheIndexAndOfRetention(t *testing.T) {
 
 	web := closedBinding(ns, "web", "web")
 	require.NoError(t, c.Create(t.Context(), web))
-	is(ns, map[string]string{"guard": "/web=web/"}, "a binding that closes")
+	is(ns, map[string]string{"guard": "/web=/"}, "a binding that closes")
 	require.NoError(t, c.Delete(t.Context(), &v1alpha1.ScaleGuard{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "guard"}}))
-	is(ns, map[string]string{"guard": "/web=web/"}, "a deleted ScaleGuard")
+	is(ns, map[string]string{"guard": "/web=/"}, "a deleted ScaleGuard")
 	web.Spec.OwnerRef.Name = "next"
 	require.NoError(t, c.Update(t.Context(), web))
 	is(ns, map[string]string{"guard": "/web=next/"}, "another holder")
@@ -247,7 +248,7 @@ func startReconcilers(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, (&controller.GuardReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr))
-	require.NoError(t, (&controller.RetentionReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr))
+	require.NoError(t, (&controller.RetentionReconciler{Client: mgr.GetClient(), Arbiter: &binding.Arbiter{Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}}, Clock: clock.RealClock{}}).SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
