@@ -18,6 +18,9 @@ CLUSTER := $(GO) run ./test/cluster/cmd
 # Flags of all test runs: the race detector, where there is the C compiler that it
 # needs. TESTFLAGS= without it halves the time of the first run.
 TESTFLAGS ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# Rounds of each kind, and the seed, of test-race.
+ROUNDS ?= 1000
+SEED ?= 2026
 # The operator's configuration for `make run`.
 CONFIG ?= config/manager/config.yaml
 # Nodes of the cluster, and the time that a pod takes to become ready there.
@@ -72,6 +75,17 @@ test-integration: ## Run the tests that need an API server (built at the first r
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,helm3,helm4 >/dev/null
 	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=30m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
+
+.PHONY: test-race
+test-race: ## Play thousands of races between two operators, with kills and faults. ROUNDS=1000 of each kind, SEED=2026.
+	@$(CLUSTER) build --tools=etcd,kube-apiserver >/dev/null
+	@RACE_ROUNDS=$(ROUNDS) RACE_SEED=$(SEED) $(GO) test -tags=integration -timeout=6h -count=1 -v -run TestFC30 ./test/race
+
+.PHONY: bench-admission bench-guard
+bench-admission: ## Measure what admission adds to a create, with up to 10,000 AutoScalers (about 10 minutes).
+	@$(GO) test -tags=perf -timeout=60m -count=1 -v -run TestAdmissionCost ./test/perf
+bench-guard: ## Measure what the guard adds to writes, with up to 1,000 held Deployments.
+	@$(GO) test -tags=perf -timeout=30m -count=1 -v -run TestGuardCost ./test/perf
 
 .PHONY: bench
 bench: ## Run the benchmarks.

@@ -54,7 +54,7 @@ func (d *demo) guard(ctx context.Context) error {
 	return nil
 }
 
-// awaitOpen waits until the API server lets others change the count.
+// awaitOpen waits until the binding says that others may change the count.
 func (d *demo) awaitOpen(ctx context.Context) error {
 	return d.kubectl.do(ctx, "-n", namespace, "wait", "scalebinding/"+service, "--for=jsonpath={.spec.guard}=Open", "--timeout=30s")
 }

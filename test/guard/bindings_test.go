@@ -75,7 +75,7 @@ func TestANamespaceWithHeldDeploymentsCanBeDeleted(t *testing.T) {
 	require.NoError(t, w.operator().Create(t.Context(), w.binding()))
 	w.hold("web=web")
 
-	output, err := w.kubectl(person, "delete", "namespace", w.namespace, "--timeout=60s")
+	output, err := w.kubectl("delete", "namespace", w.namespace, "--timeout=60s")
 
 	require.NoError(t, err, output)
 	assert.Contains(t, output, "deleted")

@@ -37,20 +37,20 @@ func TestFC33_AnApplyKeepsTheCountAndTakesTheRest(t *testing.T) {
 			w := newWorld(t)
 			apply := func(manifest string) string {
 				t.Helper()
-				output, err := w.kubectl(person, append([]string{"apply", "--filename=" + manifest}, how...)...)
+				output, err := w.kubectl(append([]string{"apply", "--filename=" + manifest}, how...)...)
 				require.NoError(t, err, output)
 				return output
 			}
-			apply(w.manifest("web", "example.com/web:1", 3))
+			apply(w.manifest("example.com/web:1", 3))
 			w.hold("web=web-scaler")
 
-			requireKept(t, w, apply(w.manifest("web", "example.com/web:2", 5)), "example.com/web:2")
-			requireKept(t, w, apply(w.manifest("web", "example.com/web:3", 5)), "example.com/web:3")
-			requireKept(t, w, apply(w.manifest("web", "example.com/web:3", 5)), "example.com/web:3")
+			requireKept(t, w, apply(w.manifest("example.com/web:2", 5)), "example.com/web:2")
+			requireKept(t, w, apply(w.manifest("example.com/web:3", 5)), "example.com/web:3")
+			requireKept(t, w, apply(w.manifest("example.com/web:3", 5)), "example.com/web:3")
 
 			// After a write of the operator the same manifest meets another owner of the field.
 			require.NoError(t, w.putScale(w.operator(), "web", 7))
-			told := apply(w.manifest("web", "example.com/web:3", 5))
+			told := apply(w.manifest("example.com/web:3", 5))
 			assert.EqualValues(t, 7, w.replicas("web"))
 			assert.Contains(t, told, "it stays at 7")
 		})
@@ -66,11 +66,11 @@ func TestFC33_AnApplyWithoutTheFieldDoesNotScaleToOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			output, err := w.kubectl(person, append([]string{"apply", "--filename=" + w.manifest("web", "example.com/web:1", 3)}, how...)...)
+			output, err := w.kubectl(append([]string{"apply", "--filename=" + w.manifest("example.com/web:1", 3)}, how...)...)
 			require.NoError(t, err, output)
 			w.hold("web=web-scaler")
 
-			output, err = w.kubectl(person, append([]string{"apply", "--filename=" + w.manifest("web", "example.com/web:2", -1)}, how...)...)
+			output, err = w.kubectl(append([]string{"apply", "--filename=" + w.manifest("example.com/web:2", -1)}, how...)...)
 
 			require.NoError(t, err, output)
 			d := w.get("web")
@@ -87,7 +87,7 @@ func TestAServerSideApplyWithoutForceNamesTheOwnerOfTheField(t *testing.T) {
 	require.NoError(t, w.putScale(w.operator(), "web", 4, &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{FieldManager: "autoscale-operator"}}))
 	w.hold("web=web-scaler")
 
-	output, err := w.kubectl(person, "apply", "--server-side", "--filename="+w.manifest("web", "example.com/web", 5))
+	output, err := w.kubectl("apply", "--server-side", "--filename="+w.manifest("example.com/web", 5))
 
 	require.Error(t, err)
 	assert.Contains(t, output, `conflict with "autoscale-operator" with subresource "scale"`)
@@ -99,7 +99,7 @@ func TestFC33_EditsKeepTheCount(t *testing.T) {
 	w.hold("web=web-scaler")
 	kubectl := func(args ...string) string {
 		t.Helper()
-		output, err := w.kubectl(person, args...)
+		output, err := w.kubectl(args...)
 		require.NoError(t, err, output)
 		return output
 	}
@@ -108,7 +108,7 @@ func TestFC33_EditsKeepTheCount(t *testing.T) {
 	requireKept(t, w, kubectl("patch", "deployment/web", "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/replicas","value":9},
 		  {"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/web:2"}]`), "example.com/web:2")
-	requireKept(t, w, kubectl("replace", "--filename="+w.manifest("web", "example.com/web:3", 9)), "example.com/web:3")
+	requireKept(t, w, kubectl("replace", "--filename="+w.manifest("example.com/web:3", 9)), "example.com/web:3")
 
 	t.Run("a PUT", func(t *testing.T) {
 		u := w.as(deployer)
@@ -121,7 +121,7 @@ func TestFC33_EditsKeepTheCount(t *testing.T) {
 
 func TestFC33_WhatDoesNotChangeTheCountIsNotLookedAt(t *testing.T) {
 	w := newWorld(t)
-	output, err := w.kubectl(person, "apply", "--filename="+w.manifest("web", "example.com/web:1", -1))
+	output, err := w.kubectl("apply", "--filename="+w.manifest("example.com/web:1", -1))
 	require.NoError(t, err, output)
 	require.NoError(t, w.putScale(w.operator(), "web", 3))
 	w.hold("web=web-scaler")
@@ -131,9 +131,9 @@ func TestFC33_WhatDoesNotChangeTheCountIsNotLookedAt(t *testing.T) {
 		{"rollout", "restart", "deployment/web"},
 		{"set", "image", "deployment/web", "main=example.com/web:2"},
 		{"set", "env", "deployment/web", "MODE=fast"},
-		{"apply", "--filename=" + w.manifest("web", "example.com/web:3", -1)},
+		{"apply", "--filename=" + w.manifest("example.com/web:3", -1)},
 	} {
-		output, err := w.kubectl(person, args...)
+		output, err := w.kubectl(args...)
 		require.NoError(t, err, output)
 		assert.NotContains(t, output, "Warning")
 	}
@@ -143,7 +143,7 @@ func TestFC33_WhatDoesNotChangeTheCountIsNotLookedAt(t *testing.T) {
 		w.awaitRevisions("web", 2)
 		before := w.get("web").Spec.Template.Spec.Containers[0].Image
 
-		output, err := w.kubectl(person, "rollout", "undo", "deployment/web")
+		output, err := w.kubectl("rollout", "undo", "deployment/web")
 
 		require.NoError(t, err, output)
 		d := w.get("web")
@@ -152,9 +152,9 @@ func TestFC33_WhatDoesNotChangeTheCountIsNotLookedAt(t *testing.T) {
 		assert.NotContains(t, output, "autoscale-guard")
 	})
 	t.Run("create and delete", func(t *testing.T) {
-		output, err := w.kubectl(person, "delete", "deployment/web")
+		output, err := w.kubectl("delete", "deployment/web")
 		require.NoError(t, err, output)
-		output, err = w.kubectl(person, "apply", "--filename="+w.manifest("web", "example.com/web:1", 5))
+		output, err = w.kubectl("apply", "--filename="+w.manifest("example.com/web:1", 5))
 		require.NoError(t, err, output)
 		assert.EqualValues(t, 5, w.replicas("web"), "what the name was held for is gone; the new one has its own count")
 	})

@@ -146,10 +146,13 @@ func (w *world) replicas(name string) int32 {
 
 // guardOf makes a ScaleGuard of "deployment=holder" pairs.
 func (w *world) guardOf(name string, pairs ...string) *v1alpha1.ScaleGuard {
-	return &v1alpha1.ScaleGuard{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		Spec:       v1alpha1.ScaleGuardSpec{Count: int32(len(pairs)), Held: "/" + strings.Join(pairs, "/") + "/"},
+	g := &v1alpha1.ScaleGuard{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	g.Spec.Held = "/"
+	for _, pair := range pairs {
+		g.Spec.Held += pair + "/"
+		g.Spec.Count++
 	}
+	return g
 }
 
 // hold says, as the operator does, that AutoScalers hold Deployments, and waits until
@@ -206,10 +209,10 @@ func (w *world) patch(u *user, name, patch string, opts ...client.PatchOption) e
 	return u.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(patch)), opts...)
 }
 
-// kubectl runs the real one as a user with all rights, and gives what it printed.
-func (w *world) kubectl(name string, args ...string) (string, error) {
+// kubectl runs the real one as a person with all rights, and gives what it printed.
+func (w *world) kubectl(args ...string) (string, error) {
 	w.Helper()
-	args = append([]string{"--namespace=" + w.namespace, "--as=" + name, "--as-group=" + masters}, args...)
+	args = append([]string{"--namespace=" + w.namespace, "--as=" + person, "--as-group=" + masters}, args...)
 	cmd := exec.CommandContext(w.Context(), kubectlPath, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.cp.Kubeconfig(), "KUBECACHEDIR="+w.TempDir(), "KUBERC=off",
 		"KUBE_EDITOR="+w.editor())
@@ -220,9 +223,9 @@ func (w *world) kubectl(name string, args ...string) (string, error) {
 // editor stands for a person who types 9 where a replica count of 3 stood.
 func (w *world) editor() string { return `sed -i -e s/replicas:\ 3/replicas:\ 9/` }
 
-// manifest writes a Deployment's manifest and gives its path. A negative replica
-// count leaves the field out.
-func (w *world) manifest(name, image string, replicas int) string {
+// manifest writes a manifest of the Deployment "web" and gives its path. A negative
+// replica count leaves the field out.
+func (w *world) manifest(image string, replicas int) string {
 	w.Helper()
 	count := ""
 	if replicas >= 0 {
@@ -231,19 +234,19 @@ func (w *world) manifest(name, image string, replicas int) string {
 	text := fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: %[1]s
+  name: web
 spec:
-%[3]s  paused: true
+%[2]s  paused: true
   selector:
-    matchLabels: {app: %[1]s}
+    matchLabels: {app: web}
   template:
     metadata:
-      labels: {app: %[1]s}
+      labels: {app: web}
     spec:
       containers:
       - name: main
-        image: %[2]s
-`, name, image, count)
+        image: %[1]s
+`, image, count)
 	path := filepath.Join(w.TempDir(), "manifest.yaml")
 	require.NoError(w, os.WriteFile(path, []byte(text), 0o600))
 	return path

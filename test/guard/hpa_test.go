@@ -49,7 +49,7 @@ func TestANewHPAForAHeldDeploymentIsRefused(t *testing.T) {
 		requireRefused(t, w, err.Error(), hpaPolicy, "web", "web-scaler")
 	})
 	t.Run("by kubectl autoscale", func(t *testing.T) {
-		output, err := w.kubectl(person, "autoscale", "deployment/web", "--max=5")
+		output, err := w.kubectl("autoscale", "deployment/web", "--max=5")
 		require.Error(t, err, "it tries autoscaling/v1 too, and prints what it thinks of that: %s", output)
 		assert.True(t, apierrors.IsNotFound(u.Get(t.Context(), w.key("web"), w.hpa("web", "web"))))
 	})
@@ -107,7 +107,7 @@ func TestFC42_LabelsExemptNothing(t *testing.T) {
 	w.hold("web=web-scaler")
 	u := w.as(person)
 
-	output, err := w.kubectl(person, "label", "namespace", w.namespace, "control-plane=x", "autoscale.example.com/ignore=true",
+	output, err := w.kubectl("label", "namespace", w.namespace, "control-plane=x", "autoscale.example.com/ignore=true",
 		"admission.autoscale.example.com/ignore=true")
 	require.NoError(t, err, output)
 	d := w.get("web")

@@ -14,11 +14,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/test/guard/policies"
+	"example.com/platform/autoscale-operator/test/managers/crds"
 )
 
-// serve makes the API server serve a kind whose objects may hold anything.
+// serve makes the API server serve a kind: by its own CRD, or as one whose objects may
+// hold anything.
 func (w *world) serve(m policies.Manager) {
 	w.Helper()
+	crd, err := anything(m), error(nil)
+	switch m.Kind {
+	case "ScaledObject":
+		crd, err = crds.ScaledObject(w.Context())
+	case "WatermarkPodAutoscaler":
+		crd, err = crds.WatermarkPodAutoscaler()
+	}
+	require.NoError(w, err)
+	require.NoError(w, client.IgnoreAlreadyExists(w.admin().Create(w.Context(), crd)))
+	require.EventuallyWithT(w, func(c *assert.CollectT) {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(m.Group + "/" + m.Version)
+		list.SetKind(m.Kind + "List")
+		assert.NoError(c, w.admin().List(w.Context(), list))
+	}, effective, poll)
+}
+
+func anything(m policies.Manager) *apiextensionsv1.CustomResourceDefinition {
 	yes := true
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = m.Resource + "." + m.Group
@@ -27,17 +47,10 @@ func (w *world) serve(m policies.Manager) {
 		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: m.Resource, Kind: m.Kind},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: m.Version, Served: true, Storage: true,
-			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}},
-			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}},
 		}},
 	}
-	require.NoError(w, client.IgnoreAlreadyExists(w.admin().Create(w.Context(), crd)))
-	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(m.Group + "/" + m.Version)
-		list.SetKind(m.Kind + "List")
-		assert.NoError(c, w.admin().List(w.Context(), list))
-	}, effective, poll)
+	return crd
 }
 
 // manager makes an object of a kind, unstructured.
@@ -50,12 +63,17 @@ func (w *world) manager(m policies.Manager, name string, spec map[string]any) *u
 	return o
 }
 
-func target(kvs ...string) map[string]any {
-	ref := map[string]any{}
-	for i := 0; i < len(kvs); i += 2 {
-		ref[kvs[i]] = kvs[i+1]
+// target is a spec with a reference; what is empty is left out.
+func target(apiVersion, kind, name string) map[string]any {
+	ref := map[string]any{"name": name}
+	if apiVersion != "" {
+		ref["apiVersion"] = apiVersion
 	}
-	return map[string]any{"scaleTargetRef": ref}
+	if kind != "" {
+		ref["kind"] = kind
+	}
+	trigger := map[string]any{"type": "cpu", "metadata": map[string]any{"value": "60"}} // KEDA wants one
+	return map[string]any{"scaleTargetRef": ref, "triggers": []any{trigger}}
 }
 
 func TestANewRegisteredManagerForAHeldDeploymentIsRefused(t *testing.T) {
@@ -71,16 +89,16 @@ func TestANewRegisteredManagerForAHeldDeploymentIsRefused(t *testing.T) {
 			policy := "autoscale-guard-" + m.Resource + "." + m.Group
 
 			for _, apiVersion := range []string{"apps/v1", "extensions/v1beta1", ""} {
-				err := u.Create(t.Context(), w.manager(m, "web", target("apiVersion", apiVersion, "kind", "Deployment", "name", "web")))
+				err := u.Create(t.Context(), w.manager(m, "web", target(apiVersion, "Deployment", "web")))
 				require.True(t, apierrors.IsForbidden(err), "%v", err)
 				requireRefused(t, w, err.Error(), policy, "web", "web-scaler")
 				assert.ErrorContains(t, err, "which this "+m.Kind+" targets")
 			}
-			o := w.manager(m, "other", target("apiVersion", "apps/v1", "kind", "Deployment", "name", "my-web"))
+			o := w.manager(m, "other", target("apps/v1", "Deployment", "my-web"))
 			require.NoError(t, u.Create(t.Context(), o), "another Deployment")
 			for _, ref := range []map[string]any{
-				target("apiVersion", "apps/v1", "kind", "StatefulSet", "name", "web"),
-				target("apiVersion", "example.com/v1", "kind", "Deployment", "name", "web"),
+				target("apps/v1", "StatefulSet", "web"),
+				target("example.com/v1", "Deployment", "web"),
 			} {
 				assert.NoError(t, u.Create(t.Context(), w.manager(m, "web", ref), client.DryRunAll))
 			}
@@ -91,14 +109,16 @@ func TestANewRegisteredManagerForAHeldDeploymentIsRefused(t *testing.T) {
 	}
 	t.Run("a ScaledObject without a kind means a Deployment", func(t *testing.T) {
 		w := newWorld(t)
+		w.serve(values.Managers[0])
 		w.hold("web=web")
-		err := w.as(person).Create(t.Context(), w.manager(values.Managers[0], "web", target("name", "web")))
+		err := w.as(person).Create(t.Context(), w.manager(values.Managers[0], "web", target("", "", "web")))
 		assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	})
 	t.Run("a dry run of a WatermarkPodAutoscaler writes nothing, until it ends", func(t *testing.T) {
 		w := newWorld(t)
+		w.serve(values.Managers[1])
 		w.hold("web=web")
-		spec := target("apiVersion", "apps/v1", "kind", "Deployment", "name", "web")
+		spec := target("apps/v1", "Deployment", "web")
 		spec["dryRun"] = true
 		o := w.manager(values.Managers[1], "web", spec)
 		require.NoError(t, w.as(person).Create(t.Context(), o))
@@ -116,7 +136,7 @@ func TestARegisteredManagerThatWasThereBeforeMayBeTended(t *testing.T) {
 	w := newWorld(t)
 	w.serve(m)
 	u := w.as(person)
-	o := w.manager(m, "web", target("name", "web"))
+	o := w.manager(m, "web", target("", "", "web"))
 	o.SetFinalizers([]string{"finalizer.keda.sh"})
 	require.NoError(t, u.Create(t.Context(), o))
 	w.hold("web=web")
@@ -138,10 +158,11 @@ func TestAManagerMayHaveSeveralTargets(t *testing.T) {
 		Group: "fleet.example.com", Version: "v1", Resource: "fleets", Kind: "Fleet",
 		Targets: `object.spec.members.map(m, {"group": m.group, "kind": dyn("Deployment"), "name": m.name})`,
 	}
-	members := func(pairs ...string) map[string]any {
+	type member struct{ group, name string }
+	members := func(of ...member) map[string]any {
 		var list []any
-		for i := 0; i < len(pairs); i += 2 {
-			list = append(list, map[string]any{"group": pairs[i], "name": pairs[i+1]})
+		for _, m := range of {
+			list = append(list, map[string]any{"group": m.group, "name": m.name})
 		}
 		return map[string]any{"members": list}
 	}
@@ -151,9 +172,9 @@ func TestAManagerMayHaveSeveralTargets(t *testing.T) {
 	w.hold("api=api-scaler", "web=web-scaler")
 	u := w.as(person)
 
-	o := w.manager(m, "all", members("apps", "one", "apps", "two", "other.example.com", "web"))
+	o := w.manager(m, "all", members(member{"apps", "one"}, member{"apps", "two"}, member{"other.example.com", "web"}))
 	require.NoError(t, u.Create(t.Context(), o))
-	o.Object["spec"] = members("apps", "one", "apps", "web", "apps", "api")
+	o.Object["spec"] = members(member{"apps", "one"}, member{"apps", "web"}, member{"apps", "api"})
 	err := u.Update(t.Context(), o)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	requireRefused(t, w, err.Error(), "autoscale-guard-fleets.fleet.example.com", "web", "web-scaler")

@@ -121,7 +121,7 @@ func TestPreserveWithoutMutatingPoliciesDenies(t *testing.T) {
 	w.Cleanup(func() { w.replaceGuard(context.Background(), func(*policies.Values) {}) })
 	w.replacePolicies(t.Context(), decode(t, rendered))
 
-	output, err := w.kubectl(person, "apply", "--filename="+w.manifest("web", "example.com/web:2", 5))
+	output, err := w.kubectl("apply", "--filename="+w.manifest("example.com/web:2", 5))
 
 	require.Error(t, err, output)
 	requireRefused(t, w, output, "autoscale-guard-deployments", "web", "web-scaler")

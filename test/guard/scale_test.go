@@ -33,7 +33,7 @@ func TestFC33_ForeignScaleWritesAreRefused(t *testing.T) {
 		})
 	}
 	t.Run("kubectl scale", func(t *testing.T) {
-		output, err := w.kubectl(person, "scale", "deployment/web", "--replicas=9")
+		output, err := w.kubectl("scale", "deployment/web", "--replicas=9")
 		require.Error(t, err, output)
 		requireRefused(t, w, output, "autoscale-guard-scale", "web", "web-scaler")
 		assert.EqualValues(t, 3, w.replicas("web"))
@@ -68,7 +68,7 @@ func TestFC33_AScaleWriteThatChangesNothingPasses(t *testing.T) {
 
 	assert.NoError(t, w.putScale(w.as(hpaController), "web", 3))
 	assert.NoError(t, w.patchScale(w.as(person), "web", 3))
-	output, err := w.kubectl(person, "scale", "deployment/web", "--replicas=3")
+	output, err := w.kubectl("scale", "deployment/web", "--replicas=3")
 	assert.NoError(t, err, output)
 }
 
@@ -84,7 +84,7 @@ func TestFC22_APersonMaySuspendAndResume(t *testing.T) {
 		}
 	})
 	t.Run("a person may", func(t *testing.T) {
-		output, err := w.kubectl(person, "scale", "deployment/web", "--replicas=0")
+		output, err := w.kubectl("scale", "deployment/web", "--replicas=0")
 		require.NoError(t, err, output)
 		require.Zero(t, w.replicas("web"))
 	})
@@ -118,7 +118,7 @@ func TestAManualTakeOverWorksAsWritten(t *testing.T) {
 	guard.Spec = w.guardOf("guard", "api=api").Spec
 	require.NoError(t, w.operator().Update(t.Context(), guard))
 	w.awaitScaling("web", true)
-	output, err := w.kubectl(person, "scale", "deployment/web", "--replicas=9")
+	output, err := w.kubectl("scale", "deployment/web", "--replicas=9")
 	require.NoError(t, err, output)
 	require.EqualValues(t, 9, w.replicas("web"))
 	require.Error(t, w.putScale(w.as(person), "api", 9), "the other is held all the time")
@@ -135,7 +135,7 @@ func TestDeletingTheScaleGuardsOpensTheGuard(t *testing.T) {
 	w.deployment("web")
 	w.hold("web=web")
 
-	output, err := w.kubectl(person, "delete", "scaleguards.autoscale.example.com", "--all")
+	output, err := w.kubectl("delete", "scaleguards.autoscale.example.com", "--all")
 	require.NoError(t, err, output)
 
 	w.awaitScaling("web", true)
@@ -155,7 +155,7 @@ func TestBreakGlassPassesEveryRule(t *testing.T) {
 	assert.NoError(t, u.Create(t.Context(), w.guardOf("by-hand", "x=y")))
 	assert.Empty(t, u.warned())
 
-	output, err := w.kubectl(person, "--as-group="+breakGlass, "scale", "deployment/web", "--replicas=5")
+	output, err := w.kubectl("--as-group="+breakGlass, "scale", "deployment/web", "--replicas=5")
 	require.NoError(t, err, output)
 	assert.EqualValues(t, 5, w.replicas("web"))
 }

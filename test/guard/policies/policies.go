@@ -23,6 +23,8 @@ const (
 	TemplateFile = "config/guard/policies.yaml.tmpl"
 	ValuesFile   = "config/guard/values.yaml"
 	RenderedFile = "config/guard/policies.yaml"
+	// DenyingFile is for an API server that does not serve MutatingAdmissionPolicies.
+	DenyingFile = "config/guard/policies-denying.yaml"
 )
 
 // A Mode is what is done about a request that a rule objects to.

@@ -86,6 +86,10 @@ func TestTheRenderedFileIsThatOfTheDefaults(t *testing.T) {
 	require.NoError(t, err)
 
 	assert.Equal(t, render(t, defaults(t), MutatingAdmissionPolicies), decode(t, file), "make generate")
+
+	file, err = os.ReadFile(filepath.Join(checkout(t), DenyingFile))
+	require.NoError(t, err)
+	assert.Equal(t, render(t, defaults(t)), decode(t, file), "make generate")
 }
 
 func TestTheOperatorIsWhoeverTheInstallerMakesIt(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command render writes config/guard/policies.yaml from its template and default
-// values, for an API server that serves MutatingAdmissionPolicies.
+// Command render writes the policies of config/guard from their template and default
+// values, for API servers that serve MutatingAdmissionPolicies and for others.
 package main
 
 import (
@@ -30,9 +30,17 @@ func render() error {
 	if err != nil {
 		return err
 	}
-	rendered, err := policies.Render(root, values, policies.MutatingAdmissionPolicies)
-	if err != nil {
-		return err
+	for file, served := range map[string][]string{
+		policies.RenderedFile: {policies.MutatingAdmissionPolicies},
+		policies.DenyingFile:  nil,
+	} {
+		rendered, err := policies.Render(root, values, served...)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root, file), append([]byte(header), rendered...), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(root, policies.RenderedFile), append([]byte(header), rendered...), 0o644) //nolint:gosec // a file of the checkout
+	return nil
 }
