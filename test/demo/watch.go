@@ -149,7 +149,8 @@ func (r *recorder) noteDeployment(obj runtime.Object) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.changes); n == 0 || r.changes[n-1].replicas != replicas || r.changes[n-1].manager != manager {
+	// The field may change hands without a change: who names a count that is kept owns it.
+	if n := len(r.changes); n == 0 || r.changes[n-1].replicas != replicas {
 		r.changes = append(r.changes, change{seen: time.Now(), replicas: replicas, manager: manager})
 	}
 	return nil
