@@ -54,7 +54,19 @@ func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 		count := 0
 		return list(value, &count)
 	}
-	return nil, fmt.Errorf("the expression must give a %s, but it gave a %s", p.result, value.Type().TypeName())
+	return nil, &TypeError{Want: p.result, Got: value.Type().TypeName()}
+}
+
+// TypeError says that an expression gave a result of another type than it must.
+type TypeError struct {
+	Want Result
+	// Got is CEL's name of the type.
+	Got string
+}
+
+// Error names both types.
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("the expression must give a %s, but it gave a %s", e.Want, e.Got)
 }
 
 // explain makes CEL's error one that a person can act on.

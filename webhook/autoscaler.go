@@ -125,19 +125,20 @@ func (v *AutoScalerValidator) nameTaken(ctx context.Context, reader client.Reade
 
 // review runs all checks over a, which is new (old is nil) or an update of old, and
 // then, where a asks for a Deployment that old did not ask for, claims it. Whoever
-// lost a claim can therefore still edit its object.
+// lost a claim can therefore still edit its object. An update may keep what is wrong
+// with old, but what is wrong cannot make a new claim.
 func (v *AutoScalerValidator) review(ctx context.Context, old, a *v1alpha1.AutoScaler) (r verdict, err error) {
 	if r.errs, err = v.check(ctx, a); err != nil {
 		return r, err
 	}
-	if old != nil && len(r.errs) > 0 {
+	anew := asks(a) && (old == nil || !asks(old) || old.Spec.TargetRef.Name != a.Spec.TargetRef.Name)
+	if old != nil && !anew && len(r.errs) > 0 {
 		stored, err := v.check(ctx, old)
 		if err != nil {
 			return r, err
 		}
 		r.errs = added(r.errs, stored)
 	}
-	anew := asks(a) && (old == nil || !asks(old) || old.Spec.TargetRef.Name != a.Spec.TargetRef.Name)
 	if anew {
 		if err := v.conflict(a, &r, v.findManager(ctx, a)); err != nil {
 			return r, err

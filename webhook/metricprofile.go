@@ -28,7 +28,12 @@ func (v *MetricProfileValidator) ValidateUpdate(_ context.Context, old, p *v1alp
 	if p.DeletionTimestamp != nil || old.DecodeError == p.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, p.Spec) {
 		return nil, nil
 	}
-	return nil, refuse("MetricProfile", p.Name, added(v.check(p), v.check(old)))
+	kept := v.check(old)
+	if old.Spec.Query != p.Spec.Query {
+		// What is said of a query does not repeat it, and is the same of two bad ones.
+		kept = slices.DeleteFunc(kept, func(err *field.Error) bool { return err.Field == "spec.query" })
+	}
+	return nil, refuse("MetricProfile", p.Name, added(v.check(p), kept))
 }
 
 // ValidateDelete never objects: AutoScalers that use the profile hold their count

@@ -30,10 +30,25 @@ type QueryLimits struct {
 // maxQueryErrors is how many faults of one query are told.
 const maxQueryErrors = 8
 
-// sampleVars stand for any values. Quoted, each is as long as its placeholder, so
-// that positions in the rendered query are those in the template; and none can be
-// the name of an object, so that a literal of the template is not taken for one.
-var sampleVars = Vars{Namespace: "$namespa", Target: "$targ"}
+// sampleVars gives values that stand for any. Quoted, each is as long as its
+// placeholder, so that positions in the rendered query are those in the template. No
+// string of the template has the namespace's value, and none can be the name of an
+// object: wherever the parsed query has it, the template has $namespace.
+func sampleVars(parts []part) Vars {
+	taken := map[string]bool{}
+	for _, p := range parts {
+		if p.kind == literal {
+			// What cannot be unquoted, the parser refuses.
+			text, _ := strutil.Unquote(p.text)
+			taken[text] = true
+		}
+	}
+	vars := Vars{Namespace: "$namespa", Target: "$targ"}
+	for i := 0; taken[vars.Namespace]; i++ {
+		vars.Namespace = fmt.Sprintf("$%07d", i)
+	}
+	return vars
+}
 
 // queries parses PromQL with everything that a server may have been told to
 // accept: whether this one was is found out when it is asked.
@@ -44,18 +59,23 @@ var queries = parser.NewParser(parser.Options{EnableExperimentalFunctions: true,
 // number per series, and selectors beyond the limits. Errors come in the order of
 // the query and name the position in the template, counted in bytes from 1.
 func CheckQuery(template string, limits QueryLimits) []error {
-	rendered, err := Render(template, sampleVars)
+	parts, err := splitTemplate(template)
 	if err == nil {
-		err = checkRepeats(template)
+		err = checkRepeats(parts)
 	}
+	if err != nil {
+		return []error{err}
+	}
+	vars := sampleVars(parts)
+	rendered, err := Render(template, vars)
 	if err != nil {
 		return []error{err}
 	}
 	expr, err := queries.ParseExpr(rendered)
 	if err != nil {
-		return bounded(syntaxErrors(template, err))
+		return bounded(syntaxErrors(template, vars, err))
 	}
-	c := queryCheck{template: template, limits: limits}
+	c := queryCheck{template: template, limits: limits, namespace: vars.Namespace}
 	c.resultType(expr)
 	c.walk(expr, lookBack{})
 	return bounded(c.errs)
@@ -70,11 +90,7 @@ var repeat = regexp.MustCompile(`\{(\d+)(?:,(\d*))?\}`)
 
 // checkRepeats must pass before the parser, which compiles regular expressions,
 // sees a query.
-func checkRepeats(template string) error {
-	parts, err := splitTemplate(template)
-	if err != nil {
-		return err
-	}
+func checkRepeats(parts []part) error {
 	total := 0
 	for _, p := range parts {
 		if p.kind != literal {
@@ -106,11 +122,12 @@ func bounded(errs []error) []error {
 }
 
 // syntaxErrors translates the parser's errors, whose texts quote the sample values.
-func syntaxErrors(template string, err error) []error {
+func syntaxErrors(template string, vars Vars, err error) []error {
 	var all parser.ParseErrors
 	if !errors.As(err, &all) {
 		return []error{fmt.Errorf("query: is no PromQL expression: %w", err)}
 	}
+	placeholders := placeholdersOf(vars)
 	errs := make([]error, 0, len(all))
 	for i := range all {
 		errs = append(errs, fmt.Errorf("query: %s: %s", position(template, all[i].PositionRange.Start), placeholders.Replace(shorten(all[i].Err.Error(), maxExcerpt))))
@@ -118,12 +135,14 @@ func syntaxErrors(template string, err error) []error {
 	return errs
 }
 
-// placeholders puts the placeholders back into texts that quote sample values,
-// once or twice.
-var placeholders = strings.NewReplacer(
-	`"\"`+sampleVars.Namespace+`\""`, "$namespace", `"`+sampleVars.Namespace+`"`, "$namespace",
-	`"\"`+sampleVars.Target+`\""`, "$target", `"`+sampleVars.Target+`"`, "$target",
-)
+// placeholdersOf puts the placeholders back into texts that quote their values, once
+// or twice.
+func placeholdersOf(vars Vars) *strings.Replacer {
+	return strings.NewReplacer(
+		`"\"`+vars.Namespace+`\""`, "$namespace", `"`+vars.Namespace+`"`, "$namespace",
+		`"\"`+vars.Target+`\""`, "$target", `"`+vars.Target+`"`, "$target",
+	)
+}
 
 // position tells people where in a template something is.
 func position(template string, at posrange.Pos) string {

@@ -20,7 +20,9 @@ const namespaceLabel = "namespace"
 type queryCheck struct {
 	template string
 	limits   QueryLimits
-	errs     []error
+	// namespace is the value that $namespace, and nothing else, has in the query.
+	namespace string
+	errs      []error
 }
 
 func (c *queryCheck) failf(at posrange.PositionRange, format string, args ...any) {
@@ -44,11 +46,9 @@ func (c *queryCheck) resultType(expr parser.Expr) {
 // lookBack sums seconds: in a float64 no sum of durations overflows.
 type lookBack struct{ seconds float64 }
 
-// plus adds what looks back and leaves out what looks ahead: a negative offset
-// must not make room for a longer range, whose samples are read all the same.
 func (l lookBack) plus(durations ...time.Duration) lookBack {
 	for _, d := range durations {
-		l.seconds += max(d.Seconds(), 0)
+		l.seconds += d.Seconds()
 	}
 	return l
 }
@@ -62,6 +62,7 @@ func (c *queryCheck) walk(node parser.Node, around lookBack) {
 		at := n.PositionRange()
 		if c.durations(at, n.Range, n.OriginalOffset, n.RangeExpr, n.StepExpr, n.OriginalOffsetExpr) && c.movingTime(at, n.Timestamp) {
 			around = around.plus(n.Range, n.OriginalOffset)
+			c.steps(n)
 		}
 	case *parser.MatrixSelector:
 		at := n.PositionRange()
@@ -81,6 +82,21 @@ func (c *queryCheck) walk(node parser.Node, around lookBack) {
 	}
 }
 
+// maxSteps is how often a subquery may evaluate what is in it. Prometheus has the
+// same limit for the points of a range query (queryRange in web/api/v1/api.go), and
+// none for subqueries.
+const maxSteps = 11_000
+
+// steps bounds those of a subquery. One without a step of its own has the server's
+// evaluation interval, which is not known here and, with a minute or so, harmless.
+func (c *queryCheck) steps(n *parser.SubqueryExpr) {
+	if n.Step > 0 && n.Range/n.Step > maxSteps {
+		at := n.PositionRange()
+		c.failf(at, "subquery %s has %d steps; at most %d are evaluated, as in a range query of Prometheus: make the step longer or the range shorter",
+			written(c.template, at), n.Range/n.Step, maxSteps)
+	}
+}
+
 // noRange stands for the range of a selector that has none.
 const noRange = time.Nanosecond
 
@@ -92,25 +108,28 @@ func (c *queryCheck) selector(s *parser.VectorSelector, at posrange.PositionRang
 		c.failf(at, "selector %s looks back %s s in all, range, offset and subqueries together; maxRangeSeconds allows %s s",
 			written(c.template, at), decimalOf(back.seconds), decimalOf(limit))
 	}
-	if c.limits.RequireNamespaceMatcher && !slices.ContainsFunc(s.LabelMatchers, isNamespaceMatcher) {
+	if c.limits.RequireNamespaceMatcher && !slices.ContainsFunc(s.LabelMatchers, c.isNamespaceMatcher) {
 		c.failf(at, "selector %s lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", written(c.template, at))
 	}
 }
 
-func isNamespaceMatcher(m *labels.Matcher) bool {
-	return m.Type == labels.MatchEqual && m.Name == namespaceLabel && m.Value == sampleVars.Namespace
+func (c *queryCheck) isNamespaceMatcher(m *labels.Matcher) bool {
+	return m.Type == labels.MatchEqual && m.Name == namespaceLabel && m.Value == c.namespace
 }
 
 // durations says whether the durations of a selector or subquery can be counted.
 // Computed ones cannot: with step() and range() in them they have no value of their
 // own, and most servers do not know them. Nor can what the parser lets through
 // although no time.Duration holds it, such as NaN, and a range that rounds to nothing.
+// A negative offset looks into the future, where there are no samples.
 func (c *queryCheck) durations(at posrange.PositionRange, length, offset time.Duration, computed ...*parser.DurationExpr) bool {
 	switch {
 	case slices.ContainsFunc(computed, func(d *parser.DurationExpr) bool { return d != nil }):
 		c.failf(at, "%s has a computed duration; write it out, as in [5m] or offset 1h", written(c.template, at))
 	case length <= 0, offset == math.MinInt64:
 		c.failf(at, "%s has a range or offset that is no usable duration", written(c.template, at))
+	case offset < 0:
+		c.failf(at, "%s has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past", written(c.template, at))
 	default:
 		return true
 	}

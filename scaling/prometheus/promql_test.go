@@ -106,8 +106,11 @@ func TestWhatASelectorLooksBackIsBounded(t *testing.T) {
 			"position 29: selector up looks back 3660 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
 		"the evaluation's own time within a subquery": {`max_over_time(rate(up[40m] @ end())[40m:])`, []string{
 			"position 20: selector up[40m] @ end() looks back 4800 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
-		"a look ahead makes no room": {`sum(rate(up[2h] offset -1h))`, []string{
+		"a look ahead": {`sum(up offset -5m)`, []string{"position 5: up offset -5m has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past"}},
+		"a look ahead, which makes no room": {`sum(rate(up[2h] offset -1h))`, []string{
+			"position 10: up[2h] offset -1h has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past",
 			"position 10: selector up[2h] offset -1h looks back 7200 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
+		"a subquery's look ahead": {`max_over_time(up[5m:1m] offset -1m)`, []string{"position 15: up[5m:1m] offset -1m has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past"}},
 		"every selector that does": {`sum(rate(a[2h])) + sum(rate(b[5m])) + sum(rate(c[3h]))`, []string{
 			"position 10: selector a[2h] looks back 7200 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s",
 			"position 48: selector c[3h] looks back 10800 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
@@ -160,6 +163,40 @@ func TestFC10_EverySelectorMustCarryTheNamespaceWhereThatIsRequired(t *testing.T
 	}
 }
 
+func TestTheNamespaceIsKnownByItsPlaceholderAndNotByAValue(t *testing.T) {
+	for _, literal := range []string{
+		`"$namespa"`, `'$namespa'`, "`$namespa`", `"\x24namespa"`, `"$0000000"`, `"$0000001"`, `"production"`,
+	} {
+		// Whatever value stands for the placeholder, none of the strings has it too.
+		query := `sum(a{namespace=` + literal + `}) + sum(b{x="$namespa",y="$0000000",z="$0000001",namespace=$namespace}) + sum(c)`
+		got := texts(t, CheckQuery(query, QueryLimits{RequireNamespaceMatcher: true}))
+		require.Len(t, got, 2, literal)
+		assert.Equal(t, "position 5: selector a{namespace="+literal+"} lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", got[0])
+		assert.Contains(t, got[1], "selector c lacks", literal)
+	}
+	got := texts(t, CheckQuery(`sum("$namespa") + $namespace`, QueryLimits{}))
+	require.NotEmpty(t, got)
+	assert.NotContains(t, strings.Join(got, " "), "$0000000", "the value is shown to nobody")
+}
+
+func TestTheStepsOfASubqueryAreBounded(t *testing.T) {
+	for query, want := range map[string]string{
+		`max_over_time(up[11000s:1s])`:                    "",
+		`max_over_time(up[11001s:1s])`:                    "position 15: subquery up[11001s:1s] has 11001 steps; at most 11000 are evaluated, as in a range query of Prometheus: make the step longer or the range shorter",
+		`sum(max_over_time(rate(up[1m])[1h:1ms]))`:        "position 19: subquery rate(up[1m])[1h:1ms] has 3600000 steps",
+		`max_over_time(max_over_time(up[5h:1s])[1m:10s])`: "position 29: subquery up[5h:1s] has 18000 steps",
+		`max_over_time(up[30d:])`:                         "",
+	} {
+		got := texts(t, CheckQuery(query, QueryLimits{}))
+		if want == "" {
+			assert.Empty(t, got, query)
+			continue
+		}
+		require.Len(t, got, 1, query)
+		assert.Contains(t, got[0], want)
+	}
+}
+
 func TestTheAnswerToALongBadQueryIsShort(t *testing.T) {
 	got := texts(t, CheckQuery("rate(a[2h])"+strings.Repeat(" + rate(a[2h])", 200), QueryLimits{MaxRange: time.Hour}))
 	require.Len(t, got, maxQueryErrors+1)
@@ -189,8 +226,13 @@ func TestRepetitionsThatWouldFillTheMemoryAreRefused(t *testing.T) {
 }
 
 func TestSampleValuesAreAsLongAsTheirPlaceholders(t *testing.T) {
-	assert.Len(t, strconv.Quote(sampleVars.Namespace), len("$namespace"))
-	assert.Len(t, strconv.Quote(sampleVars.Target), len("$target"))
+	for _, template := range []string{`up`, `up{a="$namespa"}`, `up{a="$namespa",b="$0000000"}`} {
+		parts, err := splitTemplate(template)
+		require.NoError(t, err)
+		vars := sampleVars(parts)
+		assert.Len(t, strconv.Quote(vars.Namespace), len("$namespace"))
+		assert.Len(t, strconv.Quote(vars.Target), len("$target"))
+	}
 }
 
 // The generator builds an expression from the inside and adds up what it looks
@@ -205,11 +247,8 @@ func TestTheLookBackIsTheSumOfRangesOffsetsAndSubqueries(t *testing.T) {
 			return rapid.SampledFrom([]string{fmt.Sprintf("%ds", n), fmt.Sprintf("%d", n), fmt.Sprintf("%dms", n*1000)}).Draw(t, "unit")
 		}
 		offset := func() string {
-			switch rapid.SampledFrom([]string{"none", "back", "ahead"}).Draw(t, "offset") {
-			case "back":
+			if rapid.Bool().Draw(t, "offset") {
 				return " offset " + duration("by")
-			case "ahead":
-				return fmt.Sprintf(" offset -%ds", seconds.Draw(t, "ahead"))
 			}
 			return ""
 		}
@@ -220,7 +259,7 @@ func TestTheLookBackIsTheSumOfRangesOffsetsAndSubqueries(t *testing.T) {
 			expr += offset()
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "subqueries") {
-			expr = "max_over_time((1 + " + expr + ")[" + duration("subquery") + ":1m]" + offset() + ")"
+			expr = "max_over_time((1 + " + expr + ")[" + duration("subquery") + ":1h]" + offset() + ")"
 		}
 
 		exactly := time.Duration(max(total, 1)) * time.Second

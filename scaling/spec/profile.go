@@ -17,9 +17,10 @@ func ValidateMetricProfile(p *v1alpha1.MetricProfile) field.ErrorList {
 	if p.DecodeError != "" {
 		return errs
 	}
-	path := field.NewPath("spec", "query")
+	path := field.NewPath("spec", "query").String()
 	for _, err := range prometheus.CheckQuery(p.Spec.Query, queryLimits(p)) {
-		errs = append(errs, field.Invalid(path, p.Spec.Query, err.Error()))
+		// Not field.Invalid: it would repeat the whole query for every fault.
+		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: field.OmitValueType{}, Detail: err.Error()})
 	}
 	return errs
 }

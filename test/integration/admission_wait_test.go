@@ -91,7 +91,7 @@ func TestFC27_AnAutoScalerThatWaitsReplacesAnHPAInOneUpgrade(t *testing.T) {
 
 	h.create(h.waiter("web"))
 	assert.Empty(t, h.bindings(), "who stands by claims nothing")
-	h.requireCondition(h.poll(), v1alpha1.ConditionBound, metav1.ConditionFalse, v1alpha1.ReasonConflictingHPA)
+	h.requireCondition(h.poll(), v1alpha1.ConditionBound, metav1.ConditionFalse, v1alpha1.ReasonWaitingForRelease)
 
 	hpa.Finalizers = []string{"example.com/wait"} // it may take its time to go
 	require.NoError(t, h.client.Update(h.ctx, hpa))

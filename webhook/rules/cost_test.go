@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/test/builders"
 	"example.com/platform/autoscale-operator/webhook/rules"
 )
@@ -49,7 +50,7 @@ func TestALoopInALoopIsBoundedByWhatItReads(t *testing.T) {
 }
 
 func BenchmarkBudget(b *testing.B) {
-	set, err := rules.New([]rules.Config{deny(budget)})
+	set, err := rules.New([]rules.Config{deny(budget)}, v1alpha1.Defaults{})
 	if err != nil {
 		b.Fatal(err)
 	}

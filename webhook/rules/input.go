@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
@@ -32,7 +33,8 @@ const maxRemembered = 5000
 // [Set.Uses] says that no rule reads them.
 type Input struct {
 	// Object is the AutoScaler that is to be stored, and OldObject the one that is
-	// (nil on create), both with the platform's defaults filled in.
+	// (nil on create). In these and in Others the rules find the platform's defaults
+	// filled in.
 	Object, OldObject *v1alpha1.AutoScaler
 	// Namespace is that of the object.
 	Namespace *Namespace
@@ -61,22 +63,50 @@ type Request struct {
 	DryRun bool
 }
 
-// variables makes the input what expressions are evaluated over. The others are
-// what costs, so they are made only where a rule reads them.
-func (s *Set) variables(in *Input) (map[string]any, error) {
-	object, err := content(in.Object)
-	if err != nil {
-		return nil, err
+// evaluated is an input with the platform's defaults, and what expressions see of it.
+type evaluated struct {
+	object, old *v1alpha1.AutoScalerSpec // old is nil on create
+	vars        map[string]any
+}
+
+// stops says whether an update does nothing to a spec but pause it or make it a dry
+// run.
+func (e *evaluated) stops() bool {
+	if e.old == nil {
+		return false
 	}
+	before := *e.old
+	before.Paused = before.Paused || e.object.Paused
+	before.DryRun = before.DryRun || e.object.DryRun
+	changed := before.Paused != e.old.Paused || before.DryRun != e.old.DryRun
+	return changed && apiequality.Semantic.DeepEqual(&before, e.object)
+}
+
+// claims says whether an update asks for a Deployment that the stored object does
+// not ask for.
+func (e *evaluated) claims() bool {
+	return e.old != nil && !e.object.DryRun && (e.old.DryRun || e.old.TargetRef.Name != e.object.TargetRef.Name)
+}
+
+// evaluated fills in the defaults and makes the input what expressions are evaluated
+// over. The others are what costs, so they are made only where a rule reads them.
+func (s *Set) evaluated(in *Input) (*evaluated, error) {
+	object := s.defaulted(in.Object)
 	vars := map[string]any{
-		VariableObject:    object,
 		VariableOldObject: nil,
 		VariableNamespace: nil,
 		VariableRequest:   in.request(),
 		VariableOthers:    []any{},
 	}
+	out := &evaluated{object: &object.Spec, vars: vars}
+	var err error
+	if vars[VariableObject], err = content(object); err != nil {
+		return nil, err
+	}
 	if in.OldObject != nil {
-		if vars[VariableOldObject], err = content(in.OldObject); err != nil {
+		old := s.defaulted(in.OldObject)
+		out.old = &old.Spec
+		if vars[VariableOldObject], err = content(old); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +118,15 @@ func (s *Set) variables(in *Input) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	return vars, nil
+	return out, nil
+}
+
+// defaulted is a copy with the platform's defaults, which may have been others, or
+// not there, when the object was stored. It has no status.
+func (s *Set) defaulted(a *v1alpha1.AutoScaler) *v1alpha1.AutoScaler {
+	copied := &v1alpha1.AutoScaler{ObjectMeta: a.ObjectMeta, Spec: *a.Spec.DeepCopy(), DecodeError: a.DecodeError}
+	v1alpha1.Default(copied, s.defaults)
+	return copied
 }
 
 // others leaves out what takes no part in scaling: shadows, what is being
@@ -101,7 +139,7 @@ func (s *Set) others(in *Input) ([]any, error) {
 			other.Spec.DryRun || other.DeletionTimestamp != nil || other.DecodeError != "" {
 			continue
 		}
-		converted, err := s.memory.content(other)
+		converted, err := s.remembered(other)
 		if err != nil {
 			return nil, err
 		}
@@ -122,17 +160,19 @@ type version struct {
 
 func newMemory() memory { return memory{lru.New(maxRemembered)} }
 
-func (m memory) content(a *v1alpha1.AutoScaler) (map[string]any, error) {
+// remembered gives the content of a stored AutoScaler with the defaults, which are
+// the same for as long as the memory lasts.
+func (s *Set) remembered(a *v1alpha1.AutoScaler) (map[string]any, error) {
 	key := version{a.UID, a.ResourceVersion}
 	if key.uid == "" || key.resourceVersion == "" {
-		return content(a)
+		return content(s.defaulted(a))
 	}
-	if known, ok := m.cache.Get(key); ok {
+	if known, ok := s.memory.cache.Get(key); ok {
 		return known.(map[string]any), nil
 	}
-	converted, err := content(a)
+	converted, err := content(s.defaulted(a))
 	if err == nil {
-		m.cache.Add(key, converted)
+		s.memory.cache.Add(key, converted)
 	}
 	return converted, err
 }

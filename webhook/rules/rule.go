@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/expr"
 )
 
@@ -53,22 +54,25 @@ type Config struct {
 
 type rule struct {
 	Config
+	index int // in the configuration
 
 	allowed *expr.Program
 	message *expr.Program // nil without a MessageExpression
 }
 
-// New compiles and checks all rules. The error tells every mistake: the rule, the
-// setting and, in an expression, the place.
-func New(configs []Config) (*Set, error) {
+// New compiles and checks all rules; defaults are the platform's for AutoScalers. The
+// error tells every mistake: the rule, the setting and, in an expression, the place.
+// A field that no AutoScaler has is a mistake, and so is a result that is no bool (in
+// a message_expression no string) for an AutoScaler that has every field set.
+func New(configs []Config, defaults v1alpha1.Defaults) (*Set, error) {
 	if len(configs) > maxRules {
 		return nil, fmt.Errorf("there are %d rules; at most %d are evaluated", len(configs), maxRules)
 	}
 	var errs []error
-	set := &Set{memory: newMemory()}
+	set := &Set{defaults: defaults, memory: newMemory(), timeout: Timeout}
 	seen := map[string]int{}
 	for i, c := range configs {
-		compiled, err := compile(c)
+		compiled, err := compile(i, c)
 		if first, ok := seen[c.Name]; ok && c.Name != "" {
 			err = errors.Join(fmt.Errorf("name: rules[%d] has this name too", first), err)
 		} else {
@@ -80,13 +84,16 @@ func New(configs []Config) (*Set, error) {
 		}
 		set.rules = append(set.rules, compiled)
 	}
+	if len(errs) == 0 {
+		errs = set.try()
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return set, nil
 }
 
-func compile(c Config) (*rule, error) {
+func compile(index int, c Config) (*rule, error) {
 	var errs []error
 	report := func(setting string, err error) {
 		if err != nil {
@@ -100,7 +107,7 @@ func compile(c Config) (*rule, error) {
 	report("action", checkAction(c.Action))
 	report("field", checkField(c.Field))
 	report("message", checkMessage(c))
-	r := &rule{Config: c}
+	r := &rule{Config: c, index: index}
 	var err error
 	r.allowed, err = expr.Compile(c.Expression, expr.Bool, variables...)
 	report("expression", err)
@@ -151,7 +158,12 @@ func (r *rule) uses(variable string) bool {
 // check gives the message of a violated rule.
 func (r *rule) check(ctx context.Context, vars map[string]any) (string, bool) {
 	allowed, err := r.allowed.Eval(ctx, vars)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("platform rule %q was not evaluated in time, so it does not allow this: all rules together have %s; try again, and if this lasts, its administrator must make the rules cheaper", r.Name, Timeout), true
+	case errors.Is(err, context.Canceled):
+		return fmt.Sprintf("platform rule %q was not evaluated, so it does not allow this: the request was given up before; try again", r.Name), true
+	case err != nil:
 		return fmt.Sprintf("platform rule %q could not be evaluated, so it does not allow this (its administrator must repair it): %v", r.Name, err), true
 	}
 	if allowed.(bool) {

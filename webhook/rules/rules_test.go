@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"pgregory.net/rapid"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/test/builders"
@@ -23,7 +22,7 @@ func deny(expression string) rules.Config {
 
 func newSet(t *testing.T, configs ...rules.Config) *rules.Set {
 	t.Helper()
-	set, err := rules.New(configs)
+	set, err := rules.New(configs, v1alpha1.Defaults{})
 	require.NoError(t, err)
 	return set
 }
@@ -60,8 +59,8 @@ func TestWhatARuleReads(t *testing.T) {
 		"the object's spec":                   "object.spec.maxReplicas == 20 && object.spec.targetRef.name == 'web'",
 		"the object's labels":                 "object.metadata.labels['team'] == 'a' && object.metadata.name == 'web'",
 		"its kind":                            "object.apiVersion == 'autoscale.example.com/v1alpha1' && object.kind == 'AutoScaler'",
-		"no field that is not set":            "!has(object.spec.paused) && !has(object.spec.claimPolicy) && !has(object.metadata.annotations)",
-		"no status":                           "!has(object.status) && !has(others[0].status)",
+		"no field that is not set":            "!has(object.spec.paused) && !has(object.spec.behavior.scaleUpMaxStep) && !has(object.metadata.annotations)",
+		"no status":                           "!('status' in object) && !('status' in others[0])",
 		"no managed fields":                   "!has(object.metadata.managedFields)",
 		"no old object on create":             "oldObject == null",
 		"the Namespace's name and labels":     "namespaceObject.metadata.name == 'shop' && namespaceObject.metadata.labels.tier == 'gold'",
@@ -109,6 +108,29 @@ func TestAChangedOtherIsNotMistakenForItsFormerSelf(t *testing.T) {
 	}
 }
 
+func TestARuleSeesThePlatformsDefaults(t *testing.T) {
+	set, err := rules.New([]rules.Config{deny("[object, oldObject, others[0], others[1]].all(a, " +
+		"a.spec.pollIntervalSeconds == 30 && a.spec.claimPolicy == 'Wait' && a.spec.metrics[0].maxAgeSeconds == 90 && a.spec.behavior.scaleDownMaxStep == 2)")},
+		v1alpha1.Defaults{PollIntervalSeconds: 30, MaxAgeSeconds: 90, ClaimPolicy: v1alpha1.ClaimWait, Behavior: v1alpha1.Behavior{ScaleDownMaxStep: new(int32(2))}})
+	require.NoError(t, err)
+	in := input()
+	in.OldObject = in.Object.DeepCopy()
+	in.Others[1].UID, in.Others[1].ResourceVersion = "u", "1" // the one that is remembered
+	in.Object.Spec.MinReplicas++
+	bare := []*v1alpha1.AutoScaler{in.Object, in.OldObject, &in.Others[0], &in.Others[1]}
+	for _, a := range bare {
+		a.Spec.PollIntervalSeconds, a.Spec.ClaimPolicy, a.Spec.Behavior, a.Spec.Metrics[0].MaxAgeSeconds = 0, "", nil, 0
+	}
+	for range 2 {
+		errs, _ := set.Check(t.Context(), in)
+		assert.Empty(t, errs)
+	}
+	for _, a := range bare {
+		assert.Zero(t, a.Spec.Metrics[0].MaxAgeSeconds, "the input is left as it is")
+		assert.Nil(t, a.Spec.Behavior)
+	}
+}
+
 func TestADenialNamesFieldRuleAndMessage(t *testing.T) {
 	in := input()
 	for name, tc := range map[string]struct {
@@ -121,12 +143,12 @@ func TestADenialNamesFieldRuleAndMessage(t *testing.T) {
 			`spec: Forbidden: platform rule "r": ask the platform team`},
 		"with an expression's message": {func(c *rules.Config) { c.MessageExpression = "'at most 10,\\n not ' + string(object.spec.maxReplicas)" },
 			`spec.maxReplicas: Forbidden: platform rule "r": at most 10, not 20`},
-		"with the fixed message where the expression fails": {func(c *rules.Config) { c.MessageExpression = "object.spec.nope" },
+		"with the fixed message where the expression fails": {func(c *rules.Config) { c.MessageExpression = "object.metadata.labels['nope']" },
 			`spec.maxReplicas: Forbidden: platform rule "r": ask the platform team`},
 		"with the fixed message where the expression gives nothing": {func(c *rules.Config) { c.MessageExpression = "' '" },
 			`spec.maxReplicas: Forbidden: platform rule "r": ask the platform team`},
-		"with the reason where nothing else is left": {func(c *rules.Config) { c.MessageExpression, c.Message = "object.spec.nope", "" },
-			`spec.maxReplicas: Forbidden: platform rule "r": does not allow this (its message_expression failed: at 1:12: no such key: nope)`},
+		"with the reason where nothing else is left": {func(c *rules.Config) { c.MessageExpression, c.Message = "object.metadata.labels.nope", "" },
+			`spec.maxReplicas: Forbidden: platform rule "r": does not allow this (its message_expression failed: at 1:23: no such key: nope)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := deny("false")
@@ -150,9 +172,9 @@ func TestARuleThatWarnsDeniesNothing(t *testing.T) {
 
 func TestARuleThatCannotBeEvaluatedCountsAsViolated(t *testing.T) {
 	for name, tc := range map[string]struct{ expression, want string }{
-		"an absent field": {"object.spec.paused == false", "at 1:12: no such key: paused"},
-		"no number":       {"int(object.metadata.name) > 1", "at 1:4"},
-		"another type":    {"object.spec", "must give a bool"},
+		"an absent field":      {"object.spec.paused == false", "at 1:12: no such key: paused"},
+		"no number":            {"int(object.metadata.name) > 1", "at 1:4"},
+		"sometimes not a bool": {"has(object.metadata.labels) ? dyn(object.spec) : dyn(true)", "must give a bool"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := deny(tc.expression)
@@ -175,7 +197,8 @@ func TestARequestThatIsGivenUpIsNotAdmitted(t *testing.T) {
 	cancel()
 	errs, _ := newSet(t, deny("true")).Check(ctx, input())
 	require.Len(t, errs, 1)
-	assert.ErrorContains(t, errs[0], "context canceled")
+	assert.ErrorContains(t, errs[0], "the request was given up before")
+	assert.NotContains(t, errs[0].Error(), "repair")
 }
 
 func TestRulesAreAnsweredInTheOrderOfTheConfiguration(t *testing.T) {
@@ -215,90 +238,6 @@ func TestUsesSaysWhatHasToBeGathered(t *testing.T) {
 	assert.True(t, newSet(t, c).Uses(rules.VariableNamespace), "a message reads it")
 }
 
-func TestAnUpdateIsDeniedOnlyForWhatItChanges(t *testing.T) {
-	for name, tc := range map[string]struct {
-		expression string
-		change     func(*v1alpha1.AutoScaler)
-		denied     bool
-	}{
-		"pausing one that is too large":            {"object.spec.maxReplicas <= 10", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, false},
-		"enlarging one that is too large":          {"object.spec.maxReplicas <= 10", func(a *v1alpha1.AutoScaler) { a.Spec.MaxReplicas++ }, true},
-		"changing a field of a list that is read":  {"object.spec.metrics.all(m, has(m.behavior))", func(a *v1alpha1.AutoScaler) { a.Spec.Metrics[0].MaxAgeSeconds++ }, true},
-		"changing a label that is read":            {"object.metadata.?labels[?'team'].orValue('') == ''", func(a *v1alpha1.AutoScaler) { a.Labels["team"] = "b" }, true},
-		"removing a label that is read":            {"object.metadata.?labels[?'team'].orValue('a') == ''", func(a *v1alpha1.AutoScaler) { a.Labels = nil }, true},
-		"changing another label":                   {"object.metadata.?labels[?'team'].orValue('') == ''", func(a *v1alpha1.AutoScaler) { a.Labels["tier"] = "b"; a.Spec.Paused = true }, false},
-		"setting a field whose presence is read":   {"!has(object.spec.claimPolicy) && false", func(a *v1alpha1.AutoScaler) { a.Spec.ClaimPolicy = "Wait" }, true},
-		"one that reads the whole object":          {"object == null", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, true},
-		"one about the others":                     {"others.size() < 1", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, false},
-		"one about the change":                     {"object.spec.maxReplicas <= 10 && oldObject == null", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, true},
-		"one about who asks":                       {"'admins' in request.userInfo.groups", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, true},
-		"one that errs on what is not changed":     {"object.spec.nope < 10", func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }, false},
-		"one that errs on what is changed as well": {"object.spec.maxReplicas / 0 == 1", func(a *v1alpha1.AutoScaler) { a.Spec.MaxReplicas++ }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := input()
-			in.OldObject = in.Object.DeepCopy()
-			in.Request.Operation = "UPDATE"
-			tc.change(in.Object)
-			errs, warnings := newSet(t, deny(tc.expression)).Check(t.Context(), in)
-			if tc.denied {
-				assert.Len(t, errs, 1)
-				assert.Empty(t, warnings)
-				return
-			}
-			assert.Empty(t, errs)
-			require.Len(t, warnings, 1)
-			assert.Contains(t, warnings[0], "it was so before")
-		})
-	}
-}
-
-func TestWhatAnUpdateIsForgivenWasWrongBefore(t *testing.T) {
-	expressions := []string{
-		"object.spec.maxReplicas <= 10",
-		"object.spec.maxReplicas - object.spec.minReplicas < 5 && !has(object.spec.paused)",
-		"object.spec.metrics.all(m, m.maxAgeSeconds < 60)",
-		"object.spec.?behavior.?scaleDownMaxStep.orValue(100) < 10",
-		"object.metadata.?labels[?'team'].orValue('x') == 'a' || has(object.spec.claimPolicy)",
-		"object.spec.behavior.scaleDownMaxStep > 1",
-		"object.spec.maxReplicas + others.map(o, o.spec.maxReplicas).sum() < 30",
-	}
-	autoscaler := rapid.Custom(func(r *rapid.T) *v1alpha1.AutoScaler {
-		b := builders.MakeAutoScaler("shop", "web").Bounds(rapid.Int32Range(1, 10).Draw(r, "min"), rapid.SampledFrom([]int32{10, 11, 20}).Draw(r, "max"))
-		if rapid.Bool().Draw(r, "steps") {
-			b.Steps(1, rapid.Int32Range(1, 20).Draw(r, "down"))
-		}
-		a := b.Obj()
-		a.Spec.Metrics[0].MaxAgeSeconds = rapid.SampledFrom([]int32{30, 60}).Draw(r, "age")
-		a.Spec.Paused = rapid.Bool().Draw(r, "paused")
-		a.Spec.ClaimPolicy = rapid.SampledFrom([]v1alpha1.ClaimPolicy{"", "Wait"}).Draw(r, "policy")
-		if team := rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "team"); team != "" {
-			a.Labels = map[string]string{"team": team}
-		}
-		return a
-	})
-	sets := map[string]*rules.Set{}
-	for _, e := range expressions {
-		sets[e] = newSet(t, deny(e))
-	}
-	rapid.Check(t, func(r *rapid.T) {
-		in := input()
-		set := sets[rapid.SampledFrom(expressions).Draw(r, "rule")]
-		in.OldObject, in.Object = autoscaler.Draw(r, "old"), autoscaler.Draw(r, "new")
-		errs, forgiven := set.Check(t.Context(), in)
-		before := in
-		before.Object, before.OldObject = in.OldObject, nil
-		wrongBefore, _ := set.Check(t.Context(), before)
-		after := in
-		after.OldObject = nil
-		wrongAfter, _ := set.Check(t.Context(), after)
-		assert.Equal(r, len(wrongAfter), len(errs)+len(forgiven), "what is wrong is told either way")
-		if len(forgiven) > 0 {
-			assert.NotEmpty(r, wrongBefore)
-		}
-	})
-}
-
 func TestAConfigurationWithMistakesTellsThemAll(t *testing.T) {
 	_, err := rules.New([]rules.Config{
 		deny("true"),
@@ -306,7 +245,7 @@ func TestAConfigurationWithMistakesTellsThemAll(t *testing.T) {
 		{Name: "Bad Name", Action: rules.Warn, Expression: "objct.spec.max > 1", MessageExpression: "1 + 1"},
 		{Name: "", Action: "", Expression: ""},
 		{Name: "long", Action: rules.Deny, Expression: "'text'", Message: strings.Repeat("x", 1025)},
-	})
+	}, v1alpha1.Defaults{})
 	require.Error(t, err)
 	for _, want := range []string{
 		`rules[1] "r": name: rules[0] has this name too`,
@@ -329,7 +268,7 @@ func TestAConfigurationWithMistakesTellsThemAll(t *testing.T) {
 }
 
 func TestTheNumberOfRulesIsBounded(t *testing.T) {
-	_, err := rules.New(make([]rules.Config, 51))
+	_, err := rules.New(make([]rules.Config, 51), v1alpha1.Defaults{})
 	assert.ErrorContains(t, err, "51 rules; at most 50")
 }
 
@@ -340,7 +279,7 @@ func TestAFieldIsAPathOfTheObject(t *testing.T) {
 	} {
 		c := deny("true")
 		c.Field = path
-		_, err := rules.New([]rules.Config{c})
+		_, err := rules.New([]rules.Config{c}, v1alpha1.Defaults{})
 		assert.Equal(t, valid, err == nil, path)
 	}
 }

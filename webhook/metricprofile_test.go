@@ -1,0 +1,55 @@
+package webhook
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/test/builders"
+)
+
+func TestAllErrorsOfAMetricProfileComeAtOnce(t *testing.T) {
+	v := &MetricProfileValidator{Endpoints: []string{"main"}}
+	p := builders.MakeMetricProfile("bad").Endpoint("other").Query("rate(a[2h]) + b").Obj()
+	p.Spec.RequireNamespaceMatcher = true
+
+	_, err := v.ValidateCreate(t.Context(), p)
+
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), p.Spec.Query, "an error does not repeat the query")
+	for _, want := range []string{
+		`spec.endpoint: Unsupported value: "other": supported values: "main"`,
+		"position 6: selector a[2h] looks back 7200 s",
+		"position 6: selector a[2h] lacks namespace=$namespace",
+		"position 15: selector b lacks namespace=$namespace",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestAnUpdateOfAProfileMayKeepAQueryBeyondItsBoundsButNotMakeAnother(t *testing.T) {
+	v := &MetricProfileValidator{Endpoints: []string{"main"}}
+	stored := builders.MakeMetricProfile("old").Query("sum(rate(up[2h]))").Obj()
+	update := func(change func(*v1alpha1.MetricProfile)) error {
+		p := stored.DeepCopy()
+		change(p)
+		_, err := v.ValidateUpdate(t.Context(), stored, p)
+		return err
+	}
+
+	assert.NoError(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.TimeoutSeconds++ }), "kept")
+	assert.NoError(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.MaxRangeSeconds = 7200 }), "mended by its bound")
+	assert.NoError(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.Query = "sum(rate(up[1h]))" }), "mended by its query")
+	assert.ErrorContains(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.Query = "sum(rate(up[3h]))" }), "looks back 10800 s")
+	assert.ErrorContains(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.MaxRangeSeconds = 60 }), "allows 60 s")
+	assert.ErrorContains(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.RequireNamespaceMatcher = true }), "lacks namespace")
+	assert.ErrorContains(t, update(func(p *v1alpha1.MetricProfile) { p.Spec.Query = "sum(rate(up[2h])) + 1" }), "looks back 7200 s",
+		"another query with the same fault is not the one that was kept")
+	assert.NoError(t, update(func(p *v1alpha1.MetricProfile) {
+		now := metav1.Now()
+		p.DeletionTimestamp, p.Spec.Query = &now, "("
+	}), "an object on its way out is left alone")
+}
