@@ -225,20 +225,10 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 	var wait time.Duration
 	for i := range named {
 		b := &named[i]
-		if b.DecodeError != "" {
-			continue // who needs it is told; see binding.BrokenError
-		}
-		if a != nil && b.Spec.OwnerUID == a.UID && a.Spec.TargetRef.Name == b.Name && (b.Seen() && !a.Spec.DryRun || binding.Asks(a, r.Limits)) {
-			continue
+		if b.DecodeError != "" || a != nil && r.keeps(a, b) {
+			continue // who needs one that is not readable is told; see binding.BrokenError
 		}
 		again, err := r.release(ctx, b)
-		if apierrors.IsConflict(err) {
-			again, err = conflictDelay, nil // it changed meanwhile
-		}
-		if broken := (*binding.BrokenError)(nil); errors.As(err, &broken) {
-			log.FromContext(ctx).Info("a ScaleBinding that names this AutoScaler cannot be released", "why", broken.Error())
-			continue // what is wrong with one must not stop the others
-		}
 		if err != nil {
 			return 0, fmt.Errorf("releasing ScaleBinding %s/%s: %w", b.Namespace, b.Name, err)
 		}
@@ -249,9 +239,27 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 	return wait, nil
 }
 
+// keeps says whether a binding that names an AutoScaler is rightly its own: also with
+// a spec that is refused now, if it was confirmed before.
+func (r *Reconciler) keeps(a *v1alpha1.AutoScaler, b *v1alpha1.ScaleBinding) bool {
+	asks := b.Seen() && !a.Spec.DryRun || binding.Asks(a, r.Limits)
+	return asks && b.Spec.OwnerUID == a.UID && a.Spec.TargetRef.Name == b.Name
+}
+
+// release frees a binding in its turn. What is wrong with one must not stop the others
+// of its owner.
 func (r *Reconciler) release(ctx context.Context, b *v1alpha1.ScaleBinding) (time.Duration, error) {
 	defer r.turns.take(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})()
 	ctx, cancel := context.WithTimeout(ctx, turnDeadline)
 	defer cancel()
-	return r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
+	wait, err := r.Arbiter.Reap(ctx, b.Namespace, b.Name, b.Spec.OwnerUID)
+	var broken *binding.BrokenError
+	switch {
+	case apierrors.IsConflict(err):
+		return conflictDelay, nil // it changed meanwhile
+	case errors.As(err, &broken):
+		log.FromContext(ctx).Info("a ScaleBinding that names this AutoScaler cannot be released", "why", broken.Error())
+		return 0, nil
+	}
+	return wait, err
 }

@@ -135,9 +135,9 @@ func (o *operator) leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-func (o *operator) autoscaler(namespace, name string) *v1alpha1.AutoScaler {
+func (o *operator) web() *v1alpha1.AutoScaler {
 	var a v1alpha1.AutoScaler
-	require.NoError(o, o.client.Get(o.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &a))
+	require.NoError(o, o.client.Get(o.ctx, client.ObjectKey{Namespace: "production", Name: "web"}, &a))
 	return &a
 }
 
@@ -164,7 +164,7 @@ func TestARealOperator(t *testing.T) {
 	}
 
 	o.within(30*time.Second, "the AutoScaler says that its target is missing", func() bool {
-		return meta.IsStatusConditionFalse(o.autoscaler(ns, "web").Status.Conditions, v1alpha1.ConditionTargetAvailable)
+		return meta.IsStatusConditionFalse(o.web().Status.Conditions, v1alpha1.ConditionTargetAvailable)
 	})
 	require.NoError(t, o.client.Create(o.ctx, builders.Deployment(ns, "web", 2)))
 	o.within(10*time.Second, "a Deployment that appears wakes its AutoScaler", is(4))
@@ -174,7 +174,7 @@ func TestARealOperator(t *testing.T) {
 	scaled := builders.Deployment(ns, "web", 3)
 	require.NoError(t, o.client.Patch(o.ctx, scaled, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))))
 	o.within(10*time.Second, "a changed count wakes its AutoScaler", func() bool {
-		c := meta.FindStatusCondition(o.autoscaler(ns, "web").Status.Conditions, v1alpha1.ConditionAbleToScale)
+		c := meta.FindStatusCondition(o.web().Status.Conditions, v1alpha1.ConditionAbleToScale)
 		return c != nil && c.Reason == v1alpha1.ReasonContended
 	})
 	o.within(60*time.Second, "and once the other writer was let be for a while, it is set again", is(4))
@@ -188,12 +188,12 @@ func TestARealOperator(t *testing.T) {
 	hpa := builders.HPA(ns, "late", "web")
 	require.NoError(t, o.client.Create(o.ctx, hpa))
 	o.within(10*time.Second, "an HPA wakes the AutoScaler of its target", func() bool {
-		c := meta.FindStatusCondition(o.autoscaler(ns, "web").Status.Conditions, v1alpha1.ConditionBound)
+		c := meta.FindStatusCondition(o.web().Status.Conditions, v1alpha1.ConditionBound)
 		return c != nil && c.Reason == v1alpha1.ReasonConflictingHPA
 	})
 	require.NoError(t, o.client.Delete(o.ctx, hpa))
 	o.within(10*time.Second, "and so does its deletion", func() bool {
-		return meta.IsStatusConditionTrue(o.autoscaler(ns, "web").Status.Conditions, v1alpha1.ConditionBound)
+		return meta.IsStatusConditionTrue(o.web().Status.Conditions, v1alpha1.ConditionBound)
 	})
 
 	require.NoError(t, o.client.Delete(o.ctx, &v1alpha1.ScaleBinding{ObjectMeta: builders.Deployment(ns, "web", 0).ObjectMeta}))
