@@ -110,7 +110,11 @@ func startWorld(t *testing.T, seed uint64) *world {
 	for _, o := range w.operators {
 		require.NoError(t, w.start(o))
 	}
-	require.NoError(t, w.client.Create(t.Context(), builders.MakeMetricProfile(profileName).Obj()))
+	// The faults have begun: an answer of admission may be lost.
+	require.Eventually(t, func() bool {
+		err := w.client.Create(t.Context(), builders.MakeMetricProfile(profileName).Obj())
+		return err == nil || apierrors.IsAlreadyExists(err)
+	}, 30*time.Second, 100*time.Millisecond, "the MetricProfile is admitted")
 	w.awaitAdmission()
 	return w
 }
