@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,4 +95,24 @@ func TestFC47_LongAndDottedNamesAreKeptWhole(t *testing.T) {
 			assert.ErrorContains(t, h.client.Create(h.ctx, rival), `held by AutoScaler "`+tc.autoscaler+`"`)
 		})
 	}
+}
+
+// The metric source is a black hole; admission does not notice. What admission costs
+// among 10,000 others is measured in test/perf.
+func TestFC39_AdmissionAsksNoMetricSource(t *testing.T) {
+	h := newHarness(t)
+	h.metrics.Hang()
+	for i := range 20 {
+		name := fmt.Sprintf("web-%d", i)
+		h.create(builders.Deployment(h.namespace, name, 1))
+		h.create(builders.HPA(h.namespace, "other-"+name, "other-"+name))
+	}
+	profile := h.profile("total")
+	for i := range 20 {
+		name := fmt.Sprintf("web-%d", i)
+		h.create(builders.MakeAutoScaler(h.namespace, name).Target(name).Metric("load", profile, "100").Obj())
+	}
+
+	assert.Len(t, h.bindings(), 20)
+	assert.Zero(t, h.metrics.RequestCount())
 }
