@@ -40,7 +40,7 @@ func (h *harness) observed() client.Client {
 			}
 			err := c.Get(ctx, key, obj, opts...)
 			if d, ok := obj.(*appsv1.Deployment); ok && h.staleReplicas != nil {
-				d.Spec.Replicas = h.staleReplicas
+				d.Spec.Replicas, d.ResourceVersion = h.staleReplicas, "1"
 			}
 			return err
 		},

@@ -49,7 +49,7 @@ type harness struct {
 	beforeScale, beforeStatus func() error
 	// afterSample runs once, between the samples and what is done with them.
 	afterSample func()
-	// staleReplicas is what the reconciler's cache says of the Deployment, and
+	// staleReplicas is what the reconciler's cache says of an old Deployment, and
 	// staleHPAs that it has not seen any HPA yet.
 	staleReplicas *int32
 	staleHPAs     bool

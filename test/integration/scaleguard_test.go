@@ -159,7 +159,7 @@ func TestALargeIndexIsSpreadOverSeveralGuards(t *testing.T) {
 	long := func(i int) string { return fmt.Sprintf("%0253d", i) }
 	const n = 700
 	for i := range n {
-		h.create(closedBinding(h.namespace, long(i), long(i)))
+		h.create(closedBinding(h.namespace, long(i), long(i+n)))
 	}
 	require.Zero(t, h.index(r))
 
