@@ -37,7 +37,7 @@ type Target struct {
 // the stored one gives a conflict.
 func (a *Arbiter) Confirm(ctx context.Context, b *v1alpha1.ScaleBinding, target Target) (*v1alpha1.ScaleBinding, error) {
 	if b.Confirmed(target.UID) {
-		return a.Set(ctx, b, b.Status.Phase, target.Guard, "")
+		return a.Set(ctx, b, b.Phase(), target.Guard, "")
 	}
 	if err := a.Managers.FindLive(ctx, b.Namespace, b.Spec.TargetRef.Name); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (a *Arbiter) set(ctx context.Context, b, next *v1alpha1.ScaleBinding, phase
 			return nil, err
 		}
 	}
-	if phase == b.Status.Phase && b.Status.Epoch == b.Spec.Epoch && next.Spec.TargetUID == b.Spec.TargetUID {
+	if phase == b.Phase() && next.Spec.TargetUID == b.Spec.TargetUID {
 		return next, nil
 	}
 	return a.note(ctx, next, phase, "", reason)

@@ -166,7 +166,7 @@ func (r *registeredKind) failed(ctx context.Context, w *managerWatch, reflector 
 		defer r.mu.Unlock()
 		if r.watch == w {
 			r.failure = err
-			r.tell(ctx, err, "registered replica managers cannot be watched; until they can, no AutoScaler is admitted or scaled. Grant the permission, or take the kind out of the configuration's managers")
+			r.tell(ctx, err, "registered replica managers cannot be watched; until they can, no AutoScaler that claims a Deployment is admitted or confirmed. Grant the permission, or take the kind out of the configuration's managers")
 		}
 	default:
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)

@@ -1,8 +1,10 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,33 +29,42 @@ func Asks(a *v1alpha1.AutoScaler, limits v1alpha1.Limits) bool {
 	return a.DeletionTimestamp == nil && !a.Spec.DryRun && len(v1alpha1.ValidateAutoScaler(a, limits)) == 0
 }
 
-// Before is the order in which AutoScalers of one Deployment take over when its
-// holder goes: by creation, then by UID. Whoever is not stored yet comes last.
-func Before(a, b *v1alpha1.AutoScaler) bool {
-	switch {
-	case a.CreationTimestamp.Equal(&b.CreationTimestamp):
-		return a.UID < b.UID
-	case a.CreationTimestamp.IsZero() || b.CreationTimestamp.IsZero():
-		return b.CreationTimestamp.IsZero()
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+// order is that in which AutoScalers of one Deployment take over when its holder
+// goes: by creation, then by UID. Whoever is not stored yet comes last.
+func order(a, b *v1alpha1.AutoScaler) int {
+	return cmp.Or(
+		compareBool(a.CreationTimestamp.IsZero(), b.CreationTimestamp.IsZero()),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.UID, b.UID),
+	)
 }
 
-// FirstInLine gives the stored AutoScaler that comes before all others that ask for
-// the target of a, other than a itself, if it also comes before a; else nil. The
-// reader must have the index AutoScalerTarget.
-func FirstInLine(ctx context.Context, indexed client.Reader, a *v1alpha1.AutoScaler, limits v1alpha1.Limits) (*v1alpha1.AutoScaler, error) {
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// StandsBefore says whether another AutoScaler asks for the target of a and takes it
+// before a does.
+func StandsBefore(other, a *v1alpha1.AutoScaler, limits v1alpha1.Limits) bool {
+	return other.UID != a.UID && other.Spec.TargetRef.Name == a.Spec.TargetRef.Name && order(other, a) < 0 && Asks(other, limits)
+}
+
+// Ahead gives the stored AutoScalers that stand before a in the line for its target,
+// the first one first. The reader must have the index AutoScalerTarget.
+func Ahead(ctx context.Context, indexed client.Reader, a *v1alpha1.AutoScaler, limits v1alpha1.Limits) ([]v1alpha1.AutoScaler, error) {
 	var list v1alpha1.AutoScalerList
 	target := a.Spec.TargetRef.Name
 	if err := indexed.List(ctx, &list, client.InNamespace(a.Namespace), client.MatchingFields{AutoScalerTarget: target}); err != nil {
 		return nil, fmt.Errorf("looking for other AutoScalers of Deployment %s/%s: %w", a.Namespace, target, err)
 	}
-	var first *v1alpha1.AutoScaler
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID != a.UID && Before(other, a) && Asks(other, limits) && (first == nil || Before(other, first)) {
-			first = other
-		}
-	}
-	return first, nil
+	ahead := slices.DeleteFunc(list.Items, func(other v1alpha1.AutoScaler) bool { return !StandsBefore(&other, a, limits) })
+	slices.SortFunc(ahead, func(x, y v1alpha1.AutoScaler) int { return order(&x, &y) })
+	return ahead, nil
 }

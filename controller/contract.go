@@ -81,7 +81,7 @@ func (r *Reconciler) claim(ctx context.Context, e *evaluation) (err error) {
 	}
 	if e.guard() == v1alpha1.GuardOpen && e.binding.Closed() {
 		// First of all: who paused is about to scale by hand.
-		if e.binding, err = r.Arbiter.Set(ctx, e.binding, e.binding.Status.Phase, v1alpha1.GuardOpen, ""); err != nil {
+		if e.binding, err = r.Arbiter.Set(ctx, e.binding, e.binding.Phase(), v1alpha1.GuardOpen, ""); err != nil {
 			return err
 		}
 	}
@@ -128,12 +128,12 @@ func (r *Reconciler) ownBinding(ctx context.Context, e *evaluation) (*v1alpha1.S
 	if err := r.Arbiter.Check(ctx, c); err != nil {
 		return nil, err
 	}
-	first, err := binding.FirstInLine(ctx, r.Client, e.autoscaler, r.Limits)
+	ahead, err := binding.Ahead(ctx, r.Client, e.autoscaler, r.Limits)
 	if err != nil {
 		return nil, err
 	}
-	if first != nil {
-		return nil, &binding.HeldError{Namespace: c.Namespace, Target: c.Target, Holder: first.Name, InLine: true}
+	if len(ahead) > 0 {
+		return nil, &binding.HeldError{Namespace: c.Namespace, Target: c.Target, Holder: ahead[0].Name, InLine: true}
 	}
 	return r.Arbiter.Claim(ctx, c)
 }
@@ -172,9 +172,6 @@ func (r *Reconciler) settle(ctx context.Context, e *evaluation) error {
 	if e.contended() {
 		phase, reason = v1alpha1.PhaseContended, otherWriter(e.record.contention)+" changed the replica count"
 	}
-	if e.binding.Status.Phase == phase {
-		return nil
-	}
 	_, err := r.Arbiter.Set(ctx, e.binding, phase, e.guard(), reason)
 	return err
 }
@@ -191,14 +188,9 @@ func (r *Reconciler) letGo(ctx context.Context, a *v1alpha1.AutoScaler, orphaned
 		if b.DecodeError != "" || b.Spec.OwnerUID != a.UID {
 			continue
 		}
-		phase, reason := b.Status.Phase, ""
-		switch {
-		case orphaned && b.Name == a.Spec.TargetRef.Name:
+		phase, reason := b.Phase(), ""
+		if orphaned && b.Name == a.Spec.TargetRef.Name {
 			phase, reason = v1alpha1.PhaseOrphaned, "there is no Deployment to own"
-		case !b.Closed():
-			continue
-		case b.Status.Epoch != b.Spec.Epoch:
-			phase = v1alpha1.PhasePending // the phase is that of an earlier owner
 		}
 		if _, err := r.Arbiter.Set(ctx, b, phase, v1alpha1.GuardOpen, reason); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -118,36 +117,17 @@ func targetOf(a *v1alpha1.AutoScaler) types.NamespacedName {
 // there is one. The cache tells who may, in order, and the API server who does; it is
 // asked until one is found.
 func (v *AutoScalerValidator) ahead(ctx context.Context, a *v1alpha1.AutoScaler) (*v1alpha1.AutoScaler, error) {
-	var list v1alpha1.AutoScalerList
-	target := a.Spec.TargetRef.Name
-	if err := v.Cached.List(ctx, &list, client.InNamespace(a.Namespace), client.MatchingFields{binding.AutoScalerTarget: target}); err != nil {
-		return nil, fmt.Errorf("looking for other AutoScalers of Deployment %s: %w", targetOf(a), err)
+	line, err := binding.Ahead(ctx, v.Cached, a, v.Limits)
+	if err != nil {
+		return nil, err
 	}
-	inLine := func(other *v1alpha1.AutoScaler) bool {
-		return other.UID != a.UID && other.Spec.TargetRef.Name == target && binding.Before(other, a) && binding.Asks(other, v.Limits)
-	}
-	var line []*v1alpha1.AutoScaler
-	for i := range list.Items {
-		if other := &list.Items[i]; inLine(other) {
-			line = append(line, other)
-		}
-	}
-	slices.SortFunc(line, func(x, y *v1alpha1.AutoScaler) int {
-		switch {
-		case binding.Before(x, y):
-			return -1
-		case binding.Before(y, x):
-			return 1
-		}
-		return 0
-	})
-	for _, other := range line {
+	for i := range line {
 		var now v1alpha1.AutoScaler
-		err := v.Live.Get(ctx, client.ObjectKeyFromObject(other), &now)
+		err := v.Live.Get(ctx, client.ObjectKeyFromObject(&line[i]), &now)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, err
-		case err == nil && inLine(&now):
+		case err == nil && binding.StandsBefore(&now, a, v.Limits):
 			return &now, nil
 		}
 	}

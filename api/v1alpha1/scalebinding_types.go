@@ -175,11 +175,23 @@ type BindingTransition struct {
 // Free says whether nobody owns the replica count.
 func (b *ScaleBinding) Free() bool { return b.Spec.OwnerUID == "" }
 
+// Phase is that of the current epoch. One that was written for an earlier owner says
+// nothing of this one.
+func (b *ScaleBinding) Phase() ScaleBindingPhase {
+	switch {
+	case b.Status.Epoch == b.Spec.Epoch && b.Status.Phase != "":
+		return b.Status.Phase
+	case b.Free():
+		return PhaseFree
+	}
+	return PhasePending
+}
+
 // Seen says whether the operator has seen the owner of the current epoch in storage.
 func (b *ScaleBinding) Seen() bool {
-	switch b.Status.Phase {
+	switch b.Phase() {
 	case PhaseHeld, PhaseContended, PhaseOrphaned:
-		return b.Status.Epoch == b.Spec.Epoch
+		return true
 	}
 	return false
 }
@@ -187,8 +199,8 @@ func (b *ScaleBinding) Seen() bool {
 // Confirmed says whether the owner of the current epoch has been confirmed for
 // the Deployment with this UID.
 func (b *ScaleBinding) Confirmed(target types.UID) bool {
-	held := b.Status.Phase == PhaseHeld || b.Status.Phase == PhaseContended
-	return held && b.Status.Epoch == b.Spec.Epoch && b.Spec.TargetUID == target
+	held := b.Phase() == PhaseHeld || b.Phase() == PhaseContended
+	return held && b.Spec.TargetUID == target
 }
 
 // Closed says whether changes of the replica count by others are to be refused.

@@ -121,7 +121,7 @@ func TestOfTwoThatWereStoredPastAdmissionExactlyOneWrites(t *testing.T) {
 	h.create(h.autoscaler().Obj())
 	h.second("other", "")
 	winner, loser := "web", "other"
-	if binding.Before(h.get("other"), h.get("web")) {
+	if binding.StandsBefore(h.get("other"), h.get("web"), v1alpha1.DefaultLimits) {
 		winner, loser = "other", "web"
 	}
 

@@ -37,7 +37,7 @@ func TestAHolderThatComesBackUnderItsNameStandsInLine(t *testing.T) {
 	h.second("web", v1alpha1.ClaimWait)
 	h.metrics.Value(900)
 	first, second := "other", "web"
-	if binding.Before(h.get("web"), h.get("other")) { // both within one second
+	if binding.StandsBefore(h.get("web"), h.get("other"), v1alpha1.DefaultLimits) { // both within one second
 		first, second = "web", "other"
 	}
 
@@ -185,6 +185,22 @@ func TestFC27_WithWaitAnAutoScalerStandsByForAnHPA(t *testing.T) {
 	h.poll()
 	h.requireOwner("web", v1alpha1.PhaseHeld)
 	assert.Equal(t, int32(9), h.replicas())
+}
+
+// The operator was killed between the spec and the status of a confirmation.
+func TestAPauseOpensTheGuardOfAConfirmationThatWasNotRecorded(t *testing.T) {
+	h := newHarness(t)
+	d := h.deployment(2)
+	h.create(h.autoscaler().Paused().Obj())
+	h.metrics.Value(900)
+	b := h.binding()
+	b.Spec.TargetUID, b.Spec.Guard = d.UID, v1alpha1.GuardClosed
+	require.NoError(t, h.client.Update(h.ctx, b))
+
+	h.poll()
+
+	assert.Equal(t, v1alpha1.GuardOpen, h.requireOwner("web", v1alpha1.PhaseHeld).Spec.Guard)
+	assert.Equal(t, []string{"Held", "Pending"}, phases(h.binding()))
 }
 
 func TestTheRecordOfALostReleaseIsMadeGood(t *testing.T) {
