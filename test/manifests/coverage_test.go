@@ -115,7 +115,6 @@ var unreachable = map[string]string{
 	"its epoch cannot grow any more":             brokenByHand,
 	"and %d more warnings":                       "an AutoScaler has no sixteen warnings without the platform's rules",
 	// They are for the log.
-	"looking for other AutoScalers of Deployment %s: %w":        inTheLog,
 	"asking whether %q may take over Deployment %s: %w":         inTheLog,
 	"the Deployment could not be looked at for warnings":        inTheLog,
 	"other replica managers could not be looked for":            inTheLog,
@@ -141,9 +140,7 @@ func TestEveryMessageOfAdmissionHasAManifest(t *testing.T) {
 		"webhook/check.go", "webhook/claim.go", "webhook/permission.go", "webhook/warnings.go",
 		"binding/arbiter.go", "binding/managers.go",
 	} {
-		messages := messagesOf(t, filepath.Join("..", "..", filepath.FromSlash(file)))
-		require.NotEmpty(t, messages, file)
-		for _, m := range messages {
+		for _, m := range messagesOf(t, filepath.Join("..", "..", filepath.FromSlash(file))) {
 			if _, ok := unreachable[m]; ok {
 				needed[m] = true
 				continue
