@@ -86,7 +86,10 @@ func (e *evaluation) observeTarget() {
 	if s.TargetUID != e.target.uid {
 		// What was written to another Deployment says nothing of this one.
 		s.TargetUID, s.AppliedReplicas, s.LastSuccessfulScaleTime, s.Contention = e.target.uid, nil, nil, nil
-		e.record.noTarget()
+		// The cache may not show the status of an evaluation that saw this Deployment.
+		if known := e.record.baseline; known == nil || known.target != e.target.uid {
+			e.record.noTarget()
+		}
 	}
 	count, ready := e.target.replicas, e.target.ready
 	s.TargetReplicas, s.ReadyReplicas = &count, &ready
