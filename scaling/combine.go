@@ -11,7 +11,6 @@ package scaling
 // with none that is usable they are current.
 func (d *Decision) combine(p *Policy, current int32) {
 	usable, highestRaw, highestLimited := 0, 0, 0
-	var bounded int32
 	for i := range p.Metrics {
 		t := &d.Metrics[i]
 		if t.Validity == Invalid {
@@ -27,7 +26,6 @@ func (d *Decision) combine(p *Policy, current int32) {
 		if h := &d.Metrics[highestLimited]; t.Limited > h.Limited || t.Limited == h.Limited && t.Raw > h.Raw {
 			highestLimited = i
 		}
-		bounded = max(bounded, t.Bounded)
 		d.Desired = max(d.Desired, t.Stabilized)
 		usable++
 	}
@@ -46,7 +44,6 @@ func (d *Decision) combine(p *Policy, current int32) {
 		d.Rule = d.Metrics[highestLimited].Rule
 	}
 	if !d.Degraded() {
-		d.PendingDown = bounded < d.Replicas
 		return
 	}
 	if d.Replicas < current {
@@ -62,4 +59,18 @@ func (d *Decision) hold(p *Policy, current int32, why Rule) {
 	if current != p.clamp(current) {
 		d.Rule = RuleOutOfBounds
 	}
+}
+
+// markPending says what losing the memory now would postpone.
+func (d *Decision) markPending(p *Policy) {
+	var demand, held int32
+	for i := range p.Metrics {
+		t := &d.Metrics[i]
+		demand = max(demand, t.Bounded)
+		if p.Metrics[i].Behavior.UpStabilization > 0 {
+			held = max(held, t.Bounded)
+		}
+	}
+	d.PendingDown = !d.Degraded() && demand < d.Replicas
+	d.PendingUp = held > d.Replicas
 }

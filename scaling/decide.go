@@ -15,7 +15,7 @@ func Decide(p *Policy, o *Observation, m Memory) (Decision, Memory) {
 		return Decision{Desired: o.Current, Replicas: o.Current, Rule: RuleInvalidPolicy}, m
 	}
 	now := micros(o.Now)
-	m.prepare(now, o.Target, p.Metrics)
+	m.prepare(now, o.Target, p)
 	d := Decision{TotalMetrics: len(p.Metrics)}
 	for i := range p.Metrics {
 		d.Metrics[i] = p.demand(i, o)
@@ -27,32 +27,22 @@ func Decide(p *Policy, o *Observation, m Memory) (Decision, Memory) {
 			p.shape(i, &d.Metrics[i], o.Current, now, &m)
 		}
 		d.combine(p, o.Current)
+		d.fallBack(p, o.Current, now, &m)
+		d.freeze(p, o.Current)
+		d.markPending(p)
 	}
 	m.Observed = now
 	return d, m
 }
 
-// demand is the first stage of one metric.
-func (p *Policy) demand(i int, o *Observation) MetricTrace {
-	if i >= len(o.Samples) {
-		return MetricTrace{}
-	}
-	t := MetricTrace{Validity: o.Samples[i].trusted()}
-	if t.Validity != Invalid {
-		t.Raw = rawDemand(o.Samples[i].Value, p.Metrics[i].TargetPerReplica)
-		t.Bounded, t.Rule = p.bound(t.Raw)
-	}
-	return t
-}
-
-// shape runs the stages that depend on history and on the current count.
+// shape runs the stages that depend on history and on writes.
 func (p *Policy) shape(i int, t *MetricTrace, current int32, now int64, m *Memory) {
-	t.Stabilized = p.stabilize(i, t, current, now, m)
+	stabilized, rule := p.stabilize(i, t, current, now, m)
+	if t.Stabilized = stabilized; rule != RuleNone {
+		t.Rule = rule
+	}
 	if t.Validity == Invalid {
 		return
-	}
-	if t.Stabilized != t.Bounded {
-		t.Rule = RuleScaleDownStabilization
 	}
 	limited, rule := p.Metrics[i].Behavior.limit(t.Stabilized, current, now, p, m)
 	if t.Limited = limited; rule != RuleNone {
@@ -76,5 +66,5 @@ func (d *Decision) suspend(current int32, m *Memory) {
 		t.Stabilized, t.Limited, t.Rule = current, current, RuleSuspended
 	}
 	d.Desired, d.Replicas, d.Rule = current, current, RuleSuspended
-	m.Windows = [MaxMetrics]Window{}
+	m.Windows, m.AllInvalidSince = [MaxMetrics]Window{}, 0
 }

@@ -54,7 +54,7 @@ func TestValuesThatAreNoLoadAreInvalidWhateverTheSampleClaims(t *testing.T) {
 				observe(start, 10, scaling.Sample{Value: value, Validity: claim}), scaling.Memory{})
 			assert.Equal(t, int32(10), d.Replicas, "%v", value)
 			assert.Equal(t, scaling.RuleAllMetricsInvalid, d.Rule)
-			assert.Equal(t, scaling.MetricTrace{}, d.Metrics[0])
+			assert.Equal(t, scaling.MetricTrace{Reason: scaling.ReasonInvalidValue}, d.Metrics[0])
 			assert.True(t, d.Degraded())
 		}
 	}
@@ -142,9 +142,9 @@ func TestTheRuleIsThatOfTheMetricThatDecides(t *testing.T) {
 		assert.Equal(t, int32(9), d.Replicas)
 		assert.Equal(t, scaling.RuleScaleDownStabilization, d.Rule)
 		assert.True(t, d.PendingDown)
-		assert.Equal(t, scaling.MetricTrace{Validity: scaling.Valid, Raw: 4, Bounded: 4, Stabilized: 4, Limited: 4}, d.Metrics[0])
+		assert.Equal(t, scaling.MetricTrace{Validity: scaling.Valid, Raw: 4, Tolerated: 4, Bounded: 4, Stabilized: 4, Limited: 4}, d.Metrics[0])
 		assert.Equal(t, scaling.MetricTrace{
-			Validity: scaling.Valid, Raw: 3, Bounded: 3, Stabilized: 9, Limited: 9, Rule: scaling.RuleScaleDownStabilization,
+			Validity: scaling.Valid, Raw: 3, Tolerated: 3, Bounded: 3, Stabilized: 9, Limited: 9, Rule: scaling.RuleScaleDownStabilization,
 		}, d.Metrics[1])
 	})
 }
@@ -225,7 +225,8 @@ func TestMemorySurvivesStorage(t *testing.T) {
 
 func TestNamesOfRulesAndValidities(t *testing.T) {
 	seen := map[string]bool{}
-	for r := scaling.RuleNone; r <= scaling.RuleInvalidPolicy; r++ {
+	assert.Equal(t, "Unknown", (scaling.RuleFrozen + 1).String(), "the last one")
+	for r := scaling.RuleNone; r <= scaling.RuleFrozen; r++ {
 		require.NotEmpty(t, r.String())
 		assert.False(t, seen[r.String()], "%s is used twice", r)
 		seen[r.String()] = true

@@ -30,9 +30,24 @@ const (
 	RuleOutOfBounds
 	// RuleInvalidPolicy means: the policy cannot be evaluated, so nothing changes.
 	RuleInvalidPolicy
+	// RuleTolerance means: the demand is so near to the current count that it is
+	// taken for met.
+	RuleTolerance
+	// RuleScaleUpStabilization means: the demand was lower within the window of the
+	// scale-up, or that window is not covered by observations yet.
+	RuleScaleUpStabilization
+	// RuleScaleUpRate means: as many replicas as the rate allows were added within
+	// its period.
+	RuleScaleUpRate
+	// RuleFallbackFloor means: nothing has been known of the load for so long that
+	// the count is raised to the floor.
+	RuleFallbackFloor
+	// RuleFrozen means: a freeze forbids the move.
+	RuleFrozen
+	ruleCount
 )
 
-var ruleNames = [...]string{
+var ruleNames = [ruleCount]string{
 	RuleNone:                   "None",
 	RuleMinReplicas:            "MinReplicas",
 	RuleMaxReplicas:            "MaxReplicas",
@@ -45,6 +60,11 @@ var ruleNames = [...]string{
 	RuleSuspended:              "Suspended",
 	RuleOutOfBounds:            "OutOfBounds",
 	RuleInvalidPolicy:          "InvalidPolicy",
+	RuleTolerance:              "Tolerance",
+	RuleScaleUpStabilization:   "ScaleUpStabilization",
+	RuleScaleUpRate:            "ScaleUpRate",
+	RuleFallbackFloor:          "FallbackFloor",
+	RuleFrozen:                 "Frozen",
 }
 
 // String returns the rule's name as it appears in status and reports.
@@ -55,15 +75,27 @@ func (r Rule) String() string {
 	return "Unknown"
 }
 
+const (
+	// ReasonNoReadyReplicas is a metric's when its value is an average over Ready
+	// replicas and there are none: what it was taken over is unknown.
+	ReasonNoReadyReplicas = "NoReadyReplicas"
+	// ReasonInvalidValue is a metric's when its value is NaN, infinite or negative
+	// and the sample does not say so itself.
+	ReasonInvalidValue = "InvalidValue"
+)
+
 // MetricTrace holds one metric's value after each stage. The numbers of a
 // metric that cannot be used are 0.
 type MetricTrace struct {
 	// Validity is the sample's, after the check of its value.
 	Validity Validity
-	// Raw is the demand in replicas; Bounded is Raw within the bounds.
-	Raw, Bounded int32
-	// Stabilized is Bounded, held by the window; Limited is Stabilized within
-	// the steps and the interval.
+	// Reason is why it is not Valid: the sample's, or one of this package.
+	Reason string
+	// Raw is the demand in replicas; Tolerated is Raw, or the current count where
+	// the demand is near enough to it; Bounded is Tolerated within the bounds.
+	Raw, Tolerated, Bounded int32
+	// Stabilized is Bounded, held by the windows; Limited is Stabilized within
+	// the steps, the rate and the interval.
 	Stabilized, Limited int32
 	// Rule is the last stage that changed the value.
 	Rule Rule
@@ -90,6 +122,10 @@ type Decision struct {
 	// Replicas, but a window, an interval or a step still holds it: losing the
 	// memory now would postpone the scale-down.
 	PendingDown bool
+	// PendingUp says that a metric with a window of the scale-up asks for more than
+	// Replicas: losing the memory now would start that window anew and postpone the
+	// scale-up, whatever holds it at present.
+	PendingUp bool
 	// Metrics[i] traces Policy.Metrics[i], for i < TotalMetrics.
 	Metrics [MaxMetrics]MetricTrace
 }

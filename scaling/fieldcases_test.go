@@ -175,7 +175,6 @@ func TestFC22_ZeroReplicasAreLeftAlone(t *testing.T) {
 	assert.Equal(t, int32(50), d.Recommended, "the demand is still shown")
 	p.MinReplicas = 3
 	assert.Equal(t, int32(0), l.at(4*poll, valid(100)).Replicas, "a raised minimum does not resume it")
-
 }
 
 func TestFC22_AResumedWorkloadKeepsItsReplicasForAWindow(t *testing.T) {
@@ -229,4 +228,46 @@ func TestFC56_TwoEvaluationsWithin50msGrantOneStep(t *testing.T) {
 
 	d, _ = scaling.Decide(p, observe(start.Add(poll), 6, valid(900)), m)
 	assert.Equal(t, int32(8), d.Replicas, "the next interval grants the next step")
+}
+
+func TestFC1_AValueThatIsNoNumberHoldsInEverySemantics(t *testing.T) {
+	huge := math.MaxFloat64
+	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, huge * 10} {
+		for _, semantics := range []scaling.Semantics{scaling.Total, scaling.PerReplicaAverage, scaling.Backlog} {
+			p := perReplica100(scaling.Behavior{})
+			p.Metrics[0].Semantics, p.Metrics[0].Clearance = semantics, time.Minute
+			l := newLoop(p, 10)
+			d := l.at(0, valid(value))
+			assert.Zero(t, l.writes, "%v", value)
+			assert.Equal(t, scaling.RuleAllMetricsInvalid, d.Rule)
+			assert.Equal(t, scaling.ReasonInvalidValue, d.Metrics[0].Reason)
+		}
+	}
+	d, _ := scaling.Decide(perReplica100(scaling.Behavior{}), observe(start, 10, valid(math.Copysign(0, -1))), scaling.Memory{})
+	assert.Equal(t, int32(2), d.Replicas, "-0 is 0")
+}
+
+func TestFC21_UnreadyReplicasOfARollingUpdateDoNotMultiplyAnAverage(t *testing.T) {
+	p := perReplica100(scaling.Behavior{ToleranceUp: 0.1, ToleranceDown: 0.1})
+	p.MaxReplicas, p.Metrics[0].Semantics = 500, scaling.PerReplicaAverage
+	l := newLoop(p, 100)
+	// The load is that of 100, whoever bears it: half of them, or a surge.
+	for i, ready := range []int32{50, 125, 100, 1, 80} {
+		l.ready = &ready
+		d := l.at(time.Duration(i)*poll, valid(100*100/float64(ready)))
+		assert.Equal(t, int32(100), d.Replicas, "%d ready", ready)
+	}
+	assert.Zero(t, l.writes)
+}
+
+func TestFC56_AWriteThatIsNotSeenYetUsesUpTheRateOnce(t *testing.T) {
+	p := perReplica100(scaling.Behavior{UpRate: scaling.Rate{MaxReplicas: 2, Period: time.Minute}})
+	first, m := scaling.Decide(p, observe(start, 4, valid(900)), scaling.Memory{})
+	require.Equal(t, int32(6), first.Replicas)
+	m = m.Scaled(start, 4, 6, poll)
+	for _, seen := range []int32{4, 6} {
+		d, _ := scaling.Decide(p, observe(start.Add(50*time.Millisecond), seen, valid(900)), m)
+		assert.Equal(t, seen, d.Replicas, "no write")
+		assert.Equal(t, scaling.RuleScaleUpRate, d.Rule)
+	}
 }

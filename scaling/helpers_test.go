@@ -35,7 +35,7 @@ func partial(v float64) scaling.Sample {
 var failed = scaling.Sample{Reason: "Timeout", Message: "no answer"}
 
 func observe(at time.Time, current int32, samples ...scaling.Sample) *scaling.Observation {
-	return &scaling.Observation{Now: at, Target: "uid", Current: current, Samples: samples}
+	return &scaling.Observation{Now: at, Target: "uid", Current: current, Ready: current, Samples: samples}
 }
 
 // loop is a closed loop: it evaluates, and every write succeeds.
@@ -44,6 +44,7 @@ type loop struct {
 	memory  scaling.Memory
 	now     time.Time
 	current int32
+	ready   *int32 // nil: all are
 	writes  int
 }
 
@@ -54,7 +55,11 @@ func newLoop(p *scaling.Policy, current int32) *loop {
 // at moves the clock to so long after the start and evaluates.
 func (l *loop) at(since time.Duration, samples ...scaling.Sample) scaling.Decision {
 	l.now = start.Add(since)
-	d, m := scaling.Decide(l.policy, observe(l.now, l.current, samples...), l.memory)
+	o := observe(l.now, l.current, samples...)
+	if l.ready != nil {
+		o.Ready = *l.ready
+	}
+	d, m := scaling.Decide(l.policy, o, l.memory)
 	l.memory = m
 	if d.Replicas != l.current {
 		l.memory = m.Scaled(l.now, l.current, d.Replicas, l.policy.PollInterval)
@@ -82,5 +87,19 @@ func (l *loop) downAt(t *testing.T, from, step, limit time.Duration, samples ...
 		}
 	}
 	require.FailNow(t, "no scale-down", "between %s and %s", from, limit)
+	return 0
+}
+
+// upAt evaluates every step and returns when replicas first rose.
+func (l *loop) upAt(t *testing.T, from, step, limit time.Duration, samples ...scaling.Sample) time.Duration {
+	t.Helper()
+	before := l.current
+	for at := from; at <= limit; at += step {
+		l.at(at, samples...)
+		if l.current > before {
+			return at
+		}
+	}
+	require.FailNow(t, "no scale-up", "between %s and %s", from, limit)
 	return 0
 }

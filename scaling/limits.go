@@ -1,10 +1,10 @@
 package scaling
 
 // limit lets the demand move away from current only as far as the metric's
-// steps and interval allow. With base = the replicas at the start of the
+// steps, rate and interval allow. With base = the replicas at the start of the
 // running poll interval, or current if none is running:
 //
-//	up:   limited = min(stabilized, base + UpMaxStep)
+//	up:   limited = min(stabilized, base + UpMaxStep), and as the rate allows (rate.go)
 //	down: limited = current                               until DownMinInterval has
 //	                                                      passed since the last down
 //	      limited = max(stabilized, base - DownMaxStep)   after that
@@ -23,8 +23,9 @@ func (b *Behavior) limit(stabilized, current int32, now int64, p *Policy, m *Mem
 }
 
 func (b *Behavior) limitUp(stabilized, current int32, now int64, p *Policy, m *Memory) (int32, Rule) {
+	stabilized, rule := b.UpRate.limitUp(stabilized, current, now, m)
 	if b.UpMaxStep == 0 {
-		return stabilized, RuleNone
+		return stabilized, rule
 	}
 	base := current
 	if m.Up.live(now, p.PollInterval) {
@@ -32,7 +33,7 @@ func (b *Behavior) limitUp(stabilized, current int32, now int64, p *Policy, m *M
 	}
 	ceiling := int64(base) + int64(b.UpMaxStep)
 	if int64(stabilized) <= ceiling {
-		return stabilized, RuleNone
+		return stabilized, rule
 	}
 	return int32(max(ceiling, int64(current))), RuleScaleUpStep //nolint:gosec // below stabilized, an int32
 }

@@ -138,12 +138,15 @@ func TestScaledRecordsWritesOnly(t *testing.T) {
 	assert.Equal(t, m, m.Scaled(start, 5, 5, poll))
 	at := start.UnixMicro()
 	m = m.Scaled(start, 5, 7, poll)
-	assert.Equal(t, scaling.Memory{Up: scaling.Step{At: at, Base: 5}}, m)
+	assert.Equal(t, scaling.Memory{
+		Up: scaling.Step{At: at, Base: 5}, Ups: [scaling.MaxUps]scaling.Up{{At: at, Added: 2}},
+	}, m)
 	m = m.Scaled(start.Add(time.Second), 7, 8, poll)
-	assert.Equal(t, scaling.Memory{Up: scaling.Step{At: at, Base: 5}}, m, "the interval keeps its anchor")
+	ups := [scaling.MaxUps]scaling.Up{{At: at, Added: 2}, {At: at + 1_000_000, Added: 1}}
+	assert.Equal(t, scaling.Memory{Up: scaling.Step{At: at, Base: 5}, Ups: ups}, m, "the interval keeps its anchor")
 	m = m.Scaled(start.Add(2*time.Second), 8, 6, poll)
 	assert.Equal(t, scaling.Memory{
-		Up: scaling.Step{At: at, Base: 5}, Down: scaling.Step{At: at + 2_000_000, Base: 8}, LastDown: at + 2_000_000,
+		Up: scaling.Step{At: at, Base: 5}, Down: scaling.Step{At: at + 2_000_000, Base: 8}, LastDown: at + 2_000_000, Ups: ups,
 	}, m)
 	m = m.Scaled(start.Add(poll), 6, 9, poll)
 	assert.Equal(t, scaling.Step{At: start.Add(poll).UnixMicro(), Base: 6}, m.Up, "the next interval has its own")

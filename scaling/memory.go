@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxUps is the largest number of scale-ups that are remembered one by one.
+const MaxUps = 16
+
 // Memory is what one decision leaves for the next. The zero value knows
 // nothing. Times are Unix microseconds, and 0 is "never". It may come back
 // from storage in any state: no content makes Decide panic, block for ever or
@@ -16,8 +19,14 @@ type Memory struct {
 	Observed int64
 	// LastDown is the time of the last successful scale-down.
 	LastDown int64
+	// AllInvalidSince is the time since which no metric can be used without a
+	// pause. It is kept for a policy with a fallback only.
+	AllInvalidSince int64
 	// Up and Down anchor the running step intervals.
 	Up, Down Step
+	// Ups are the scale-ups that a rate still counts, the oldest first; unused ones
+	// at the end are zero.
+	Ups [MaxUps]Up
 	// Windows[i] belongs to the metric with its key; unused ones are zero.
 	Windows [MaxMetrics]Window
 }
@@ -29,21 +38,21 @@ type Step struct {
 	Base int32
 }
 
+// Up is a scale-up, or several that were joined into one for want of room. The
+// zero value is none.
+type Up struct {
+	// At is the time of the last of them.
+	At int64
+	// Added is the number of replicas that they added in total.
+	Added int32
+}
+
 // Window is the recent demand of one metric.
 type Window struct {
 	// Key is the metric's key.
 	Key uint64
-	// Since is the time from which on the history is complete.
-	Since int64
-	// Buckets hold the highest demand per grid cell, in no order.
-	Buckets [bucketCount]Bucket
-}
-
-// Bucket is the highest demand of one grid cell and the time of the last
-// record in it. The zero value is empty.
-type Bucket struct {
-	At  int64
-	Max int32
+	// Down remembers the highest demand, Up the lowest.
+	Down, Up History
 }
 
 // Scaled returns the memory after a successful write at the time of the
@@ -56,6 +65,7 @@ func (m Memory) Scaled(at time.Time, from, to int32, poll time.Duration) Memory 
 		if !m.Up.live(now, poll) || from < m.Up.Base {
 			m.Up = Step{At: now, Base: from}
 		}
+		m.added(now, int64(to)-int64(from))
 	case to < from:
 		if !m.Down.live(now, poll) || from > m.Down.Base {
 			m.Down = Step{At: now, Base: from}
@@ -68,12 +78,23 @@ func (m Memory) Scaled(at time.Time, from, to int32, poll time.Duration) Memory 
 // Discovered returns the memory after a write was found that nobody recorded:
 // neither its time nor its direction is known, only a count from before it and
 // the present one. It counts as made at the time of the discovery and in both
-// directions, so that it can delay a scale-down and never hasten one.
+// directions, so that it can delay a scale-down and never hasten one; what it
+// added counts against the rate.
 func (m Memory) Discovered(at time.Time, before, current int32) Memory {
 	now := micros(at)
 	m.Up = Step{At: now, Base: min(before, current)}
 	m.Down = Step{At: now, Base: math.MaxInt32}
 	m.LastDown = now
+	m.added(now, int64(current)-int64(before))
+	return m
+}
+
+// Unwatched returns the memory for when the demand may have been high, unseen or
+// forgotten, since the memory was kept: a full window is waited before a scale-down.
+func (m Memory) Unwatched() Memory {
+	for i := range m.Windows {
+		m.Windows[i].Down = History{}
+	}
 	return m
 }
 
@@ -85,21 +106,25 @@ func (s Step) live(now int64, poll time.Duration) bool {
 
 // prepare makes the memory fit for a decision at now: of the same target only,
 // without times in the future, with one window per metric.
-func (m *Memory) prepare(now int64, target string, metrics []Metric) {
+func (m *Memory) prepare(now int64, target string, p *Policy) {
 	if m.Target != target {
 		*m = Memory{Target: target}
 		return
 	}
+	if m.AllInvalidSince = notAfter(m.AllInvalidSince, now); age(now, m.Observed) > p.longestSilence() {
+		m.AllInvalidSince = 0
+	}
 	m.LastDown = notAfter(m.LastDown, now)
 	m.Up.At = notAfter(m.Up.At, now)
 	m.Down.At = notAfter(m.Down.At, now)
-	for i := range metrics {
-		if !m.Windows[i].holds(metrics[i].Key) {
-			m.reorder(metrics)
+	m.forgetUps(now, p.longestPeriod())
+	for i := range p.Metrics {
+		if p.Metrics[i].Behavior.windowed() && !m.Windows[i].holds(p.Metrics[i].Key) {
+			m.reorder(p.Metrics)
 			break
 		}
 	}
-	clear(m.Windows[len(metrics):])
+	clear(m.Windows[len(p.Metrics):])
 }
 
 // reorder moves the windows to the indexes of their metrics.
@@ -127,7 +152,9 @@ func (m *Memory) window(i int, key uint64) *Window {
 	return nil
 }
 
-func (w *Window) holds(key uint64) bool { return w.Key == key && w.Since != 0 }
+func (w *Window) holds(key uint64) bool {
+	return w.Key == key && (w.Down.Since != 0 || w.Up.Since != 0)
+}
 
 // micros converts a time. Times before 1970 become the first microsecond, as
 // 0 is "never".

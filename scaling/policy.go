@@ -8,9 +8,33 @@ import (
 const (
 	// MaxMetrics is the largest number of metrics in one policy.
 	MaxMetrics = 10
-	// MaxDownStabilization is the longest stabilization window.
+	// MaxDownStabilization is the longest window of a scale-down.
 	MaxDownStabilization = 24 * time.Hour
+	// MaxUpStabilization is the longest window of a scale-up.
+	MaxUpStabilization = time.Hour
+	// MaxRatePeriod is the longest period of a rate.
+	MaxRatePeriod = time.Hour
 )
+
+// Semantics says what a metric's number means, and so how replicas follow from it.
+type Semantics uint8
+
+const (
+	// Total is the load of the whole workload, such as requests per second.
+	Total Semantics = iota
+	// PerReplicaAverage is the load that a Ready replica bears on average.
+	PerReplicaAverage
+	// Backlog is the number of items that wait, beside the rate at which more arrive.
+	Backlog
+)
+
+// Rate limits what is added over time. The zero value is no limit.
+type Rate struct {
+	// MaxReplicas may be added within any Period, over the recorded writes.
+	MaxReplicas int32
+	// Period is at most MaxRatePeriod.
+	Period time.Duration
+}
 
 // Behavior limits how fast one metric may move the replica count.
 type Behavior struct {
@@ -20,31 +44,69 @@ type Behavior struct {
 	// DownMaxStep is the number of replicas that may be removed within one poll
 	// interval. 0 is no limit.
 	DownMaxStep int32
+	// UpRate limits the replicas that are added within any of its periods.
+	UpRate Rate
+	// UpStabilization is the length of the window whose lowest demand is the
+	// ceiling of a scale-up: 0 (no window) to MaxUpStabilization.
+	UpStabilization time.Duration
 	// DownStabilization is the length of the window whose highest demand is the
 	// floor of a scale-down: 0 (no window) to MaxDownStabilization.
 	DownStabilization time.Duration
 	// DownMinInterval is the least time between two successful scale-downs.
 	// 0 is no limit.
 	DownMinInterval time.Duration
+	// ToleranceUp and ToleranceDown are the shares, 0 to 1, by which the demand may
+	// exceed the current count, or fall short of it, before replicas follow. The
+	// ends belong to the band.
+	ToleranceUp, ToleranceDown float64
 }
 
-// Metric is one measure of the workload's total load and what a replica bears.
+// Metric is one measure of the workload's load and what a replica bears.
 type Metric struct {
 	// Name is for people and traces; it takes no part in the decision.
 	Name string
 	// Key identifies what is measured and how. The window follows the key when
 	// metrics are reordered; a metric with an unknown key starts a new window.
 	Key uint64
+	// Semantics says what the sample's value means.
+	Semantics Semantics
 	// TargetPerReplica is the load that one replica should bear, in the unit of
-	// the sample: finite and above 0.
+	// the sample: finite and above 0. For a Backlog it is in items per second.
 	TargetPerReplica float64
-	Behavior         Behavior
+	// Clearance is the time in which a Backlog should be worked off. Only a Backlog
+	// uses it, and needs it.
+	Clearance time.Duration
+	Behavior  Behavior
+}
+
+// Freeze forbids moves for a time, such as during maintenance.
+type Freeze uint8
+
+const (
+	// FreezeNone forbids nothing.
+	FreezeNone Freeze = iota
+	// FreezeScaleDown forbids to remove replicas.
+	FreezeScaleDown
+	// FreezeAll forbids any move.
+	FreezeAll
+)
+
+// Fallback is the count for when nothing is known of the load for long. The zero
+// value is none.
+type Fallback struct {
+	// FloorReplicas is what a smaller count is raised to, within the bounds.
+	FloorReplicas int32
+	// After is how long every metric must have been invalid without a pause.
+	After time.Duration
 }
 
 // Policy is the rule by which replicas follow load.
 type Policy struct {
-	// MinReplicas and MaxReplicas bound the demand: 1 <= min <= max.
+	// MinReplicas and MaxReplicas bound the demand: 1 <= min <= max. The schedules
+	// that are active have moved them already.
 	MinReplicas, MaxReplicas int32
+	Freeze                   Freeze
+	Fallback                 Fallback
 	// PollInterval is the intended time between two evaluations, and the unit
 	// in which steps are granted. It must be above 0.
 	PollInterval time.Duration
@@ -79,10 +141,13 @@ func (v Validity) String() string {
 
 // Sample is one metric's answer.
 type Sample struct {
-	// Value is the total load. A value that is not finite or is negative makes
-	// the sample Invalid, whatever Validity says.
-	Value    float64
-	Validity Validity
+	// Value is the load. A value that is not finite or is negative makes the
+	// sample Invalid, whatever Validity says.
+	Value float64
+	// ArrivalRate is, for a Backlog only, the items that arrive per second. What
+	// is said of Value holds for it too.
+	ArrivalRate float64
+	Validity    Validity
 	// Reason is a machine-readable word for what is wrong; empty when Valid.
 	Reason string
 	// Message explains Reason to people. It holds no address and no credentials.
@@ -98,6 +163,11 @@ type Observation struct {
 	// Current is the number of replicas asked for (spec.replicas, an absent
 	// value already taken as 1); never the number that runs.
 	Current int32
+	// Ready is the number of replicas that were Ready when the samples were taken:
+	// those that an average was taken over. Only PerReplicaAverage uses it. An
+	// evaluation that comes again with the same samples must give the same number, or
+	// a replica that became Ready meanwhile would be counted as one that bore load.
+	Ready int32
 	// Samples[i] answers Policy.Metrics[i]; a missing one is Invalid.
 	Samples []Sample
 }
@@ -107,19 +177,38 @@ type Observation struct {
 // policy comes from; here an unusable policy only has to do no harm.
 func (p *Policy) valid() bool {
 	if p == nil || p.MinReplicas < 1 || p.MaxReplicas < p.MinReplicas || p.PollInterval <= 0 ||
+		p.Freeze > FreezeAll || p.Fallback.FloorReplicas < 0 || p.Fallback.After < 0 ||
 		len(p.Metrics) == 0 || len(p.Metrics) > MaxMetrics {
 		return false
 	}
 	for i := range p.Metrics {
-		m := &p.Metrics[i]
-		if !(m.TargetPerReplica > 0) || math.IsInf(m.TargetPerReplica, 0) || !m.Behavior.valid() {
+		if !p.Metrics[i].valid() {
 			return false
 		}
 	}
 	return true
 }
 
-func (b *Behavior) valid() bool {
-	return b.UpMaxStep >= 0 && b.DownMaxStep >= 0 && b.DownMinInterval >= 0 &&
-		b.DownStabilization >= 0 && b.DownStabilization <= MaxDownStabilization
+func (m *Metric) valid() bool {
+	return m.TargetPerReplica > 0 && !math.IsInf(m.TargetPerReplica, 0) &&
+		m.Semantics <= Backlog && (m.Semantics != Backlog || m.Clearance > 0) && m.Behavior.valid()
 }
+
+func (b *Behavior) valid() bool {
+	return b.UpMaxStep >= 0 && b.DownMaxStep >= 0 && b.DownMinInterval >= 0 && b.UpRate.valid() &&
+		within(b.UpStabilization, MaxUpStabilization) && within(b.DownStabilization, MaxDownStabilization) &&
+		isShare(b.ToleranceUp) && isShare(b.ToleranceDown)
+}
+
+// windowed reports whether any history of the demand is needed.
+func (b *Behavior) windowed() bool { return b.DownStabilization > 0 || b.UpStabilization > 0 }
+
+// valid refuses half a rate, which would be no limit or a limit for ever.
+func (r Rate) valid() bool {
+	return r.MaxReplicas >= 0 && within(r.Period, MaxRatePeriod) && (r.MaxReplicas > 0) == (r.Period > 0)
+}
+
+func within(d, longest time.Duration) bool { return d >= 0 && d <= longest }
+
+// isShare is false for NaN.
+func isShare(f float64) bool { return f >= 0 && f <= 1 }

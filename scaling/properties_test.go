@@ -1,7 +1,6 @@
 package scaling_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -11,92 +10,6 @@ import (
 
 	"example.com/platform/autoscale-operator/scaling"
 )
-
-func drawBehavior(t *rapid.T) scaling.Behavior {
-	return scaling.Behavior{
-		UpMaxStep:         rapid.SampledFrom([]int32{0, 1, 2, 4, 50, math.MaxInt32}).Draw(t, "upMaxStep"),
-		DownMaxStep:       rapid.SampledFrom([]int32{0, 1, 2, 4, 50, math.MaxInt32}).Draw(t, "downMaxStep"),
-		DownStabilization: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "stabilization")),
-		DownMinInterval:   time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "minInterval")),
-	}
-}
-
-func drawPolicy(t *rapid.T) *scaling.Policy {
-	lo := rapid.Int32Range(1, 50).Draw(t, "min")
-	p := &scaling.Policy{
-		MinReplicas:  lo,
-		MaxReplicas:  rapid.Int32Range(lo, 100).Draw(t, "max"),
-		PollInterval: time.Duration(rapid.Int64Range(1, int64(10*time.Minute)).Draw(t, "poll")),
-	}
-	for i := range rapid.IntRange(1, 4).Draw(t, "metrics") {
-		p.Metrics = append(p.Metrics, scaling.Metric{
-			Key:              uint64(i + 1),
-			TargetPerReplica: rapid.Float64Range(1e-9, 1e6).Draw(t, "target"),
-			Behavior:         drawBehavior(t),
-		})
-	}
-	return p
-}
-
-// drawSample mixes ordinary loads with values that no sampler should let pass.
-func drawSample(t *rapid.T) scaling.Sample {
-	return scaling.Sample{
-		Value: rapid.OneOf(
-			rapid.Float64Range(0, 1e8),
-			rapid.Float64(),
-			rapid.SampledFrom([]float64{0, math.Copysign(0, -1), -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300}),
-		).Draw(t, "value"),
-		Validity: scaling.Validity(rapid.SampledFrom([]uint8{0, 1, 2, 2, 2, 2, 3}).Draw(t, "validity")),
-	}
-}
-
-func drawSamples(t *rapid.T, n int) []scaling.Sample {
-	return rapid.SliceOfN(rapid.Custom(drawSample), 0, n+1).Draw(t, "samples")
-}
-
-// drawMemory returns what storage might hold: a memory of real evaluations, or
-// any numbers at all.
-func drawMemory(t *rapid.T, p *scaling.Policy, now time.Time) scaling.Memory {
-	if rapid.Bool().Draw(t, "history") {
-		l := newLoop(p, rapid.Int32Range(1, 120).Draw(t, "past"))
-		at := -time.Duration(rapid.Int64Range(0, int64(2*time.Hour)).Draw(t, "ago"))
-		for range rapid.IntRange(0, 20).Draw(t, "evaluations") {
-			l.at(now.Sub(start)+at, drawSamples(t, len(p.Metrics))...)
-			at = min(0, at+time.Duration(rapid.Int64Range(0, int64(p.PollInterval)).Draw(t, "later")))
-		}
-		return l.memory
-	}
-	anyTime := rapid.OneOf(rapid.Int64(), rapid.Int64Range(now.UnixMicro()-int64(2*time.Hour/time.Microsecond), now.UnixMicro()+1e9), rapid.Just(int64(0)))
-	m := scaling.Memory{
-		Target:   rapid.SampledFrom([]string{"uid", "uid", "uid", "other", ""}).Draw(t, "target"),
-		Observed: anyTime.Draw(t, "observed"),
-		LastDown: anyTime.Draw(t, "lastDown"),
-		Up:       scaling.Step{At: anyTime.Draw(t, "upAt"), Base: rapid.Int32().Draw(t, "upBase")},
-		Down:     scaling.Step{At: anyTime.Draw(t, "downAt"), Base: rapid.Int32().Draw(t, "downBase")},
-	}
-	for i := range rapid.IntRange(0, 4).Draw(t, "windows") {
-		w := &m.Windows[i]
-		w.Key = rapid.Uint64Range(0, 5).Draw(t, "key")
-		w.Since = anyTime.Draw(t, "since")
-		for j := range w.Buckets {
-			w.Buckets[j] = scaling.Bucket{At: anyTime.Draw(t, "at"), Max: rapid.Int32().Draw(t, "max")}
-		}
-	}
-	return m
-}
-
-type scene struct {
-	policy      *scaling.Policy
-	observation *scaling.Observation
-	memory      scaling.Memory
-}
-
-func drawScene(t *rapid.T) scene {
-	p := drawPolicy(t)
-	now := start.Add(time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "now")))
-	o := observe(now, rapid.Int32Range(1, 120).Draw(t, "current"), drawSamples(t, len(p.Metrics))...)
-	return scene{p, o, drawMemory(t, p, now)}
-}
 
 // boundedDemand is the highest demand of the usable metrics within the bounds.
 func boundedDemand(p *scaling.Policy, d *scaling.Decision) (demand int32, usable bool) {
@@ -114,10 +27,14 @@ func checkInvariants(t *rapid.T, s scene) {
 	d, next := scaling.Decide(p, o, s.memory)
 
 	demand, usable := boundedDemand(p, &d)
-	if !usable {
+	switch {
+	case !usable && d.Rule == scaling.RuleFallbackFloor:
+		require.Greater(t, d.Replicas, o.Current, "the fallback never lowers")
+		require.LessOrEqual(t, d.Replicas, max(p.MinReplicas, min(p.Fallback.FloorReplicas, p.MaxReplicas)))
+	case !usable:
 		require.Equal(t, o.Current, d.Replicas, "none usable: hold")
 		require.Zero(t, d.Recommended)
-	} else {
+	default:
 		require.GreaterOrEqual(t, d.Replicas, min(o.Current, demand), "between current and demand")
 		require.LessOrEqual(t, d.Replicas, max(o.Current, demand), "between current and demand")
 		require.GreaterOrEqual(t, d.Desired, min(o.Current, demand))
@@ -131,31 +48,50 @@ func checkInvariants(t *rapid.T, s scene) {
 		require.GreaterOrEqual(t, d.Replicas, o.Current, "nothing is removed while a metric is not valid")
 		require.False(t, d.PendingDown)
 	}
+	switch p.Freeze {
+	case scaling.FreezeAll:
+		require.Equal(t, o.Current, d.Replicas, "frozen")
+	case scaling.FreezeScaleDown:
+		require.GreaterOrEqual(t, d.Replicas, o.Current, "frozen")
+	case scaling.FreezeNone:
+		require.NotEqual(t, scaling.RuleFrozen, d.Rule)
+	}
 	if usable && d.Rule == scaling.RuleNone {
 		require.Equal(t, d.Recommended, d.Replicas, "a difference has a rule")
 	}
 	if d.PendingDown {
 		require.Less(t, demand, d.Replicas)
 	}
-
-	// The memory is sane whatever it was, and the decision is repeatable.
-	now := o.Now.UnixMicro()
-	for _, at := range []int64{next.Observed, next.LastDown, next.Up.At, next.Down.At} {
-		require.True(t, at >= 0 && at <= now)
+	if d.PendingUp {
+		require.Greater(t, demand, d.Replicas)
 	}
-	for i := range next.Windows {
-		w := &next.Windows[i]
-		require.True(t, w.Since >= 0 && w.Since <= now)
-		for _, b := range w.Buckets {
-			require.True(t, b.At >= 0 && b.At <= now && b.Max >= 0)
-		}
-	}
+	checkMemory(t, &next, o.Now.UnixMicro())
 	again, same := scaling.Decide(p, o, s.memory)
 	require.Equal(t, d, again, "deterministic")
 	require.Equal(t, next, same, "deterministic")
 	repeated, kept := scaling.Decide(p, o, next)
 	require.Equal(t, d.Replicas, repeated.Replicas, "repeating an evaluation changes nothing")
 	require.Equal(t, next, kept, "repeating an evaluation changes nothing")
+}
+
+// checkMemory is what holds of a memory after a decision, whatever it was before.
+func checkMemory(t require.TestingT, next *scaling.Memory, now int64) {
+	for _, at := range []int64{next.Observed, next.LastDown, next.Up.At, next.Down.At, next.AllInvalidSince} {
+		require.True(t, at >= 0 && at <= now)
+	}
+	for i := range next.Windows {
+		for _, h := range []*scaling.History{&next.Windows[i].Down, &next.Windows[i].Up} {
+			require.True(t, h.Since >= 0 && h.Since <= now)
+			for _, b := range h.Buckets {
+				require.True(t, b.At >= 0 && b.At <= now && b.Replicas >= 0)
+			}
+		}
+	}
+	for i, up := range next.Ups {
+		require.Equal(t, up.At == 0, up.Added == 0)
+		require.True(t, up.At >= 0 && up.At <= now && up.Added >= 0)
+		require.True(t, i == 0 || up.At == 0 || next.Ups[i-1].At > 0 && next.Ups[i-1].At <= up.At, "in order, without holes")
+	}
 }
 
 func TestPropertyInvariantsHoldForEveryInput(t *testing.T) {
@@ -175,9 +111,13 @@ func TestPropertyMoreLoadNeverMeansFewerReplicas(t *testing.T) {
 		}
 		low := rapid.Float64Range(0, 1e7).Draw(t, "low")
 		high := rapid.Float64Range(low, 1e8).Draw(t, "high")
-		s.observation.Samples[i].Value = low
+		load := &s.observation.Samples[i].Value
+		if s.policy.Metrics[i].Semantics == scaling.Backlog && rapid.Bool().Draw(t, "arrivals") {
+			load = &s.observation.Samples[i].ArrivalRate
+		}
+		*load = low
 		less, _ := scaling.Decide(s.policy, s.observation, s.memory)
-		s.observation.Samples[i].Value = high
+		*load = high
 		more, _ := scaling.Decide(s.policy, s.observation, s.memory)
 		assert.GreaterOrEqual(t, more.Recommended, less.Recommended)
 		assert.GreaterOrEqual(t, more.Desired, less.Desired)
@@ -190,9 +130,13 @@ func TestPropertyConstantLoadReachesAFixpoint(t *testing.T) {
 		p := drawPolicy(t)
 		p.PollInterval = time.Duration(rapid.Int64Range(int64(time.Second), int64(10*time.Minute)).Draw(t, "pollInterval"))
 		samples := make([]scaling.Sample, len(p.Metrics))
+		p.Freeze = scaling.FreezeNone
 		for i := range samples {
-			samples[i] = valid(rapid.Float64Range(0, 200).Draw(t, "load") * p.Metrics[i].TargetPerReplica)
-			p.Metrics[i].Behavior.DownMinInterval = min(p.Metrics[i].Behavior.DownMinInterval, 2*p.PollInterval)
+			m := &p.Metrics[i]
+			samples[i] = valid(rapid.Float64Range(0, 200).Draw(t, "load") * m.TargetPerReplica)
+			m.Semantics, m.Behavior.ToleranceUp, m.Behavior.ToleranceDown = scaling.Total, 0, 0
+			m.Behavior.DownMinInterval = min(m.Behavior.DownMinInterval, 2*p.PollInterval)
+			m.Behavior.UpRate.Period = min(m.Behavior.UpRate.Period, 2*p.PollInterval)
 		}
 		l := newLoop(p, rapid.Int32Range(1, 120).Draw(t, "current"))
 		d := l.at(0, samples...)
@@ -217,147 +161,6 @@ func TestPropertyConstantLoadReachesAFixpoint(t *testing.T) {
 			l.at(l.now.Sub(start)+time.Duration(i+1)*p.PollInterval, samples...)
 		}
 		require.Equal(t, writes, l.writes, "and then nothing is written")
-		require.False(t, d.PendingDown)
-	})
-}
-
-func TestPropertyWakingEarlyGrantsNoStep(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := scaling.Behavior{
-			UpMaxStep:   rapid.Int32Range(1, 10).Draw(t, "up"),
-			DownMaxStep: rapid.Int32Range(1, 10).Draw(t, "down"),
-		}
-		p := perReplica100(b)
-		p.MinReplicas, p.MaxReplicas = 1, 1000
-		load := valid(float64(rapid.SampledFrom([]int{0, 100_000}).Draw(t, "load")))
-		punctual, restless := newLoop(p, 500), newLoop(p, 500)
-		for i := range rapid.IntRange(1, 10).Draw(t, "intervals") {
-			begin := time.Duration(i) * poll
-			want := punctual.at(begin, load).Replicas
-			require.Equal(t, want, restless.at(begin, load).Replicas)
-			for _, early := range rapid.SliceOfN(rapid.Int64Range(0, int64(poll)-1), 0, 5).Draw(t, "early") {
-				// A clock that runs back and forth within the interval is fine, too.
-				require.Equal(t, want, restless.at(begin+time.Duration(early), load).Replicas)
-			}
-			restless.at(begin+poll-time.Microsecond, load)
-		}
-	})
-}
-
-// exactWindow is the oracle: every demand with its time.
-type exactWindow struct {
-	at  []time.Time
-	raw []int32
-}
-
-// max is the highest demand of the last so long.
-func (w *exactWindow) max(now time.Time, length time.Duration) int32 {
-	var highest int32
-	for i, at := range w.at {
-		if now.Sub(at) < length {
-			highest = max(highest, w.raw[i])
-		}
-	}
-	return highest
-}
-
-func TestPropertyWindowIsNeverEarlyAndAtMostATwelfthLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		length := time.Duration(rapid.Int64Range(1, int64(24*time.Hour/time.Microsecond)).Draw(t, "length")) * time.Microsecond
-		if rapid.Bool().Draw(t, "usual") {
-			length = time.Duration(rapid.Int64Range(1, 600).Draw(t, "seconds")) * time.Second
-		}
-		cell := (length + 11*time.Microsecond) / 12
-		p := perReplica100(scaling.Behavior{DownStabilization: length})
-		p.MinReplicas, p.MaxReplicas, p.PollInterval = 1, 1000, length // no gap counts as an outage
-		const current = 1000
-
-		var (
-			memory scaling.Memory
-			oracle exactWindow
-		)
-		now := start.Add(time.Duration(rapid.Int64Range(0, int64(length)).Draw(t, "offset"))).Truncate(time.Microsecond)
-		begin := now
-		for range rapid.IntRange(1, 80).Draw(t, "evaluations") {
-			raw := rapid.Int32Range(1, 900).Draw(t, "raw")
-			oracle.at, oracle.raw = append(oracle.at, now), append(oracle.raw, raw)
-			var d scaling.Decision
-			d, memory = scaling.Decide(p, observe(now, current, valid(float64(raw)*100)), memory)
-			if covered := now.Sub(begin) >= length; !covered {
-				require.Equal(t, int32(current), d.Replicas, "not covered")
-			} else {
-				require.GreaterOrEqual(t, d.Replicas, oracle.max(now, length), "never earlier than exact")
-				require.LessOrEqual(t, d.Replicas, oracle.max(now, length+cell), "at most a twelfth later")
-			}
-			step := rapid.OneOf(
-				rapid.Int64Range(0, int64(length)/4),
-				rapid.Int64Range(0, int64(length)*2),
-			).Draw(t, "step")
-			now = now.Add(time.Duration(step)).Truncate(time.Microsecond)
-		}
-	})
-}
-
-func TestPropertyLongerWindowIsNeverEarlyAndAtMostATwelfthLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		short := time.Duration(rapid.Int64Range(12, 60).Draw(t, "short")) * time.Second
-		long := short * time.Duration(rapid.Int64Range(2, 8).Draw(t, "factor"))
-		p := perReplica100(scaling.Behavior{DownStabilization: short})
-		p.MinReplicas, p.MaxReplicas = 1, 1000
-		const current = 1000
-		var (
-			memory scaling.Memory
-			oracle exactWindow
-		)
-		step := (short / 12).Truncate(time.Microsecond) // the resolution of the memory
-		for now := time.Duration(0); now < short+2*long; now += step {
-			if now >= 2*short {
-				p.Metrics[0].Behavior.DownStabilization = long
-			}
-			at := start.Add(now)
-			raw := rapid.Int32Range(1, 900).Draw(t, "raw")
-			oracle.at, oracle.raw = append(oracle.at, at), append(oracle.raw, raw)
-			var d scaling.Decision
-			d, memory = scaling.Decide(p, observe(at, current, valid(float64(raw)*100)), memory)
-			if d.Replicas == current {
-				require.Less(t, now, short+long, "covered at last")
-				continue
-			}
-			length := p.Metrics[0].Behavior.DownStabilization
-			require.GreaterOrEqual(t, d.Replicas, oracle.max(at, length), "never earlier than exact")
-			require.LessOrEqual(t, d.Replicas, oracle.max(at, length+length/12+time.Microsecond), "at most a twelfth later")
-		}
-	})
-}
-
-// The window must stay safe under everything that happens to it, not only in
-// steady use: clocks that jump, lengths that change, failures and outages.
-func TestPropertyWindowIsNeverEarlyUnderDisturbance(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := perReplica100(scaling.Behavior{})
-		p.MinReplicas, p.MaxReplicas = 1, 1000
-		const current = 1000
-		var (
-			memory scaling.Memory
-			oracle exactWindow
-		)
-		// The oracle's clock never runs backwards; the policy's clock can.
-		truth, skew := start.Add(24*time.Hour), time.Duration(0)
-		for range rapid.IntRange(1, 60).Draw(t, "evaluations") {
-			length := time.Duration(rapid.SampledFrom([]int{60, 60, 300, 3600}).Draw(t, "length")) * time.Second
-			p.Metrics[0].Behavior.DownStabilization = length
-			if rapid.IntRange(0, 9).Draw(t, "jump") == 0 {
-				skew -= time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "back")).Truncate(time.Microsecond)
-			}
-			sample := valid(float64(rapid.Int32Range(1, 900).Draw(t, "raw")) * 100)
-			if rapid.IntRange(0, 9).Draw(t, "partial") == 0 {
-				sample.Validity = scaling.ScaleUpOnly
-			}
-			var d scaling.Decision
-			d, memory = scaling.Decide(p, observe(truth.Add(skew), current, sample), memory)
-			oracle.at, oracle.raw = append(oracle.at, truth), append(oracle.raw, d.Metrics[0].Raw)
-			require.GreaterOrEqual(t, d.Replicas, oracle.max(truth, length), "never earlier than exact")
-			truth = truth.Add(time.Duration(rapid.Int64Range(0, int64(40*time.Second)).Draw(t, "step")).Truncate(time.Microsecond))
-		}
+		require.False(t, d.PendingDown || d.PendingUp)
 	})
 }

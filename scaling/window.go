@@ -8,100 +8,100 @@ const (
 	bucketCount = windowCells + 2
 )
 
-// The window is a rolling maximum of the raw demand in a bounded number of
-// buckets. The grid is fixed in time and its cells are a twelfth of the window.
-// A bucket holds the highest demand of its cell and expires a whole window
-// after the last record in it, so a demand is remembered for at least the
-// window and at most a twelfth longer:
+// History is the extreme of the raw demand over a rolling window, in a bounded
+// number of buckets: the highest for a scale-down, the lowest for a scale-up. The
+// grid is fixed in time and its cells are a twelfth of the window. A bucket holds
+// the extreme of its cell and expires a whole window after the last record in
+// it, so a demand is remembered for at least the window and at most a twelfth
+// longer:
 //
 //	window <= remembered < window + window/12
 //
-// A scale-down can come that much later than an exact history would allow, and
-// never earlier.
+// A move can come that much later than an exact history would allow, and never
+// earlier. The zero value is no history.
+type History struct {
+	// Since is the time from which on the history is complete.
+	Since int64
+	// Buckets hold one grid cell each, in no order.
+	Buckets [bucketCount]Bucket
+}
+
+// Bucket is the extreme demand of one grid cell and the time of the last record
+// in it. The zero value is empty.
+type Bucket struct {
+	At       int64
+	Replicas int32
+}
+
+// extreme is what a history remembers of two demands.
+type extreme func(a, b int32) int32
+
+func highest(a, b int32) int32 { return max(a, b) }
+func lowest(a, b int32) int32  { return min(a, b) }
 
 // begin forgets the history: it is complete from now on only.
-func (w *Window) begin(key uint64, now int64) { *w = Window{Key: key, Since: now} }
+func (h *History) begin(now int64) { *h = History{Since: now} }
 
-// record adds a demand and returns the highest that is remembered.
-func (w *Window) record(now, length int64, raw int32) int32 {
-	width := (length + windowCells - 1) / windowCells
-	cellStart := now - now%width
-	floor, cell, slot := raw, raw, -1
-	for i := range w.Buckets {
-		b := &w.Buckets[i]
-		switch {
-		case age(now, b.At) >= length:
-			*b, slot = Bucket{}, i
-		case b.At >= cellStart:
-			// This cell's bucket. A clock that jumped back can leave several.
-			cell = max(cell, b.Max)
-			*b, slot = Bucket{}, i
+// sweep drops what has expired, and what storage has spoilt, and returns the
+// extreme of the rest and the demand of now.
+func (h *History) sweep(now, length int64, raw int32, of extreme) int32 {
+	for i := range h.Buckets {
+		b := &h.Buckets[i]
+		if b.At <= 0 || b.Replicas < 0 || age(now, b.At) >= length {
+			*b = Bucket{}
+			continue
 		}
-		floor = max(floor, b.Max)
+		b.At = min(b.At, now)
+		raw = of(raw, b.Replicas)
 	}
-	if slot < 0 {
-		slot = w.makeRoom(width)
-	}
-	w.Buckets[slot] = Bucket{At: now, Max: cell}
 	// What came before the window no longer counts, not even if the window is
 	// made longer later.
-	w.Since = max(notAfter(w.Since, now), now-length)
-	return max(floor, cell)
+	h.Since = max(notAfter(h.Since, now), now-length)
+	return raw
+}
+
+// record adds a demand to a history that is swept.
+func (h *History) record(now, length int64, raw int32, of extreme) {
+	width := (length + windowCells - 1) / windowCells
+	cellStart, slot := now-now%width, -1
+	for i := range h.Buckets {
+		b := &h.Buckets[i]
+		switch {
+		case b.At == 0:
+			slot = i
+		case b.At >= cellStart:
+			// This cell's bucket. A clock that jumped back can leave several.
+			raw = of(raw, b.Replicas)
+			*b, slot = Bucket{}, i
+		}
+	}
+	if slot < 0 {
+		slot = h.makeRoom(width, of)
+	}
+	h.Buckets[slot] = Bucket{At: now, Replicas: raw}
 }
 
 // makeRoom folds two buckets of one cell, which can exist only after the window
 // was made longer, and returns the slot that is free then. All slots are in use
 // by cells of this window before the present one; those are fewer than the
-// slots, so two buckets do share a cell.
-func (w *Window) makeRoom(width int64) int {
-	older, newer := 0, 1
-	for i := range w.Buckets {
-		for j := range i {
-			if w.Buckets[i].At/width == w.Buckets[j].At/width {
-				older, newer = i, j
+// slots, so two buckets do share a cell. Of several such pairs the oldest is
+// taken, as the order of the buckets means nothing.
+func (h *History) makeRoom(width int64, of extreme) int {
+	older, newer, found := 0, 1, false
+	for i := range h.Buckets {
+		for j := range h.Buckets {
+			a, b := h.Buckets[i].At, h.Buckets[j].At
+			if i == j || a > b || a/width != b/width {
+				continue
+			}
+			if o, n := h.Buckets[older].At, h.Buckets[newer].At; !found || a < o || a == o && b < n {
+				older, newer, found = i, j, true
 			}
 		}
 	}
-	if w.Buckets[older].At > w.Buckets[newer].At {
-		older, newer = newer, older
-	}
-	w.Buckets[newer].Max = max(w.Buckets[newer].Max, w.Buckets[older].Max)
+	h.Buckets[newer].Replicas = of(h.Buckets[newer].Replicas, h.Buckets[older].Replicas)
 	return older
 }
 
-// covered reports whether the history is complete for a whole window.
-func (w *Window) covered(now, length int64) bool { return age(now, w.Since) >= length }
-
-// stabilize records the demand in the metric's window and lets the window hold
-// a scale-down:
-//
-//	stabilized = max(bounded, min(current, clamp(floor, min, max)))
-//
-// The window only limits how far down: it never raises above current, and it
-// never holds above a maximum that was lowered.
-func (p *Policy) stabilize(i int, t *MetricTrace, current int32, now int64, m *Memory) int32 {
-	metric, w := &p.Metrics[i], &m.Windows[i]
-	length := span(metric.Behavior.DownStabilization)
-	if length == 0 {
-		*w = Window{}
-		return t.Bounded
-	}
-	if w.Since == 0 || t.Validity == Invalid || age(now, m.Observed) > p.longestGap(length) {
-		w.begin(metric.Key, now)
-	}
-	if t.Validity == Invalid {
-		return 0
-	}
-	floor := w.record(now, length, t.Raw)
-	if t.Validity != Valid {
-		w.Since = now
-	}
-	if !w.covered(now, length) {
-		floor = current
-	}
-	return max(t.Bounded, min(current, p.clamp(floor)))
-}
-
-// longestGap is the time without evaluations that a history survives: a missed
-// poll or two, or a quick restart, but not an outage with unknown demand.
-func (p *Policy) longestGap(length int64) int64 { return max(3*span(p.PollInterval), length/4) }
+// covers reports whether the history is complete for a whole window.
+func (h *History) covers(now, length int64) bool { return age(now, h.Since) >= length }

@@ -179,7 +179,7 @@ func TestClockThatJumpsBackNeitherBlocksNorHurries(t *testing.T) {
 	// The clock is set back by an hour.
 	d := l.at(16*time.Minute, valid(200))
 	require.Equal(t, before, d.Replicas)
-	for _, at := range []int64{l.memory.Observed, l.memory.LastDown, l.memory.Down.At, l.memory.Windows[0].Since} {
+	for _, at := range []int64{l.memory.Observed, l.memory.LastDown, l.memory.Down.At, l.memory.Windows[0].Down.Since} {
 		assert.LessOrEqual(t, at, l.now.UnixMicro())
 	}
 	down := l.downAt(t, 16*time.Minute+poll, poll, time.Hour, valid(200))
