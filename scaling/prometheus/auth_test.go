@@ -1,11 +1,23 @@
 package prometheus_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/config"
 	"github.com/stretchr/testify/assert"
@@ -36,6 +48,8 @@ func TestEndpointIsReadFromYAMLLikePrometheusOwn(t *testing.T) {
 - name: main
   url: https://prometheus.example:9090/prefix
   max_response_bytes: 2048
+  max_concurrent_queries: 4
+  max_queries_per_minute: 600
   authorization:
     credentials_file: token
   http_headers:
@@ -49,6 +63,8 @@ func TestEndpointIsReadFromYAMLLikePrometheusOwn(t *testing.T) {
 	require.Len(t, endpoints, 2)
 	assert.Equal(t, "main", endpoints[0].Name)
 	assert.Equal(t, int64(2048), endpoints[0].MaxResponseBytes)
+	assert.Equal(t, 4, endpoints[0].MaxConcurrentQueries)
+	assert.Equal(t, 600, endpoints[0].MaxQueriesPerMinute)
 	assert.True(t, endpoints[0].HTTPClientConfig.FollowRedirects, "Prometheus' default")
 	assert.False(t, endpoints[1].HTTPClientConfig.FollowRedirects)
 	endpoints[0].SetDirectory(dir)
@@ -70,22 +86,26 @@ func TestInvalidEndpointsAreRefusedWithTheirFields(t *testing.T) {
 		change func(*prometheus.Endpoint)
 		says   string
 	}{
-		"no name":           {func(e *prometheus.Endpoint) { e.Name = "" }, `name: "" is not a DNS label`},
-		"name with a dot":   {func(e *prometheus.Endpoint) { e.Name = "a.b" }, `name: "a.b" is not a DNS label`},
-		"upper-case name":   {func(e *prometheus.Endpoint) { e.Name = "Main" }, "DNS label"},
-		"no url":            {func(e *prometheus.Endpoint) { e.URL = "" }, "url: is required"},
-		"no scheme":         {func(e *prometheus.Endpoint) { e.URL = "prometheus:9090" }, "url: must begin with http://"},
-		"other scheme":      {func(e *prometheus.Endpoint) { e.URL = "file:///etc/passwd" }, "url: must begin with http://"},
-		"no host":           {func(e *prometheus.Endpoint) { e.URL = "http://:9090" }, "url: has no host"},
-		"not a url":         {func(e *prometheus.Endpoint) { e.URL = "http://a b:secret@x" }, "url: is not a URL"},
-		"credentials":       {func(e *prometheus.Endpoint) { e.URL = "http://u:secret@x" }, "url: must not hold credentials"},
-		"query":             {func(e *prometheus.Endpoint) { e.URL = "http://x?tenant=secret" }, "url: must not have a query"},
-		"empty query":       {func(e *prometheus.Endpoint) { e.URL = "http://x?" }, "url: must not have a query"},
-		"fragment":          {func(e *prometheus.Endpoint) { e.URL = "http://x#secret" }, "url: must not have a fragment"},
-		"negative limit":    {func(e *prometheus.Endpoint) { e.MaxResponseBytes = -1 }, "max_response_bytes: -1"},
-		"limit beyond":      {func(e *prometheus.Endpoint) { e.MaxResponseBytes = 1 << 40 }, "max_response_bytes: 1099511627776"},
-		"two ways to prove": {func(e *prometheus.Endpoint) { basicAuth(e); e.HTTPClientConfig.BearerToken = "secret" }, "at most one of basic_auth"},
-		"no such CA file":   {func(e *prometheus.Endpoint) { e.HTTPClientConfig.TLSConfig.CAFile = "no-such-file" }, "no-such-file"},
+		"no name":            {func(e *prometheus.Endpoint) { e.Name = "" }, `name: "" is not a DNS label`},
+		"name with a dot":    {func(e *prometheus.Endpoint) { e.Name = "a.b" }, `name: "a.b" is not a DNS label`},
+		"upper-case name":    {func(e *prometheus.Endpoint) { e.Name = "Main" }, "DNS label"},
+		"no url":             {func(e *prometheus.Endpoint) { e.URL = "" }, "url: is required"},
+		"no scheme":          {func(e *prometheus.Endpoint) { e.URL = "prometheus:9090" }, "url: must begin with http://"},
+		"other scheme":       {func(e *prometheus.Endpoint) { e.URL = "file:///etc/passwd" }, "url: must begin with http://"},
+		"no host":            {func(e *prometheus.Endpoint) { e.URL = "http://:9090" }, "url: has no host"},
+		"not a url":          {func(e *prometheus.Endpoint) { e.URL = "http://a b:secret@x" }, "url: is not a URL"},
+		"credentials":        {func(e *prometheus.Endpoint) { e.URL = "http://u:secret@x" }, "url: must not hold credentials"},
+		"query":              {func(e *prometheus.Endpoint) { e.URL = "http://x?tenant=secret" }, "url: must not have a query"},
+		"empty query":        {func(e *prometheus.Endpoint) { e.URL = "http://x?" }, "url: must not have a query"},
+		"fragment":           {func(e *prometheus.Endpoint) { e.URL = "http://x#secret" }, "url: must not have a fragment"},
+		"negative limit":     {func(e *prometheus.Endpoint) { e.MaxResponseBytes = -1 }, "max_response_bytes: -1"},
+		"limit beyond":       {func(e *prometheus.Endpoint) { e.MaxResponseBytes = 1 << 40 }, "max_response_bytes: 1099511627776"},
+		"no queries at once": {func(e *prometheus.Endpoint) { e.MaxConcurrentQueries = -1 }, "max_concurrent_queries: -1"},
+		"too many at once":   {func(e *prometheus.Endpoint) { e.MaxConcurrentQueries = 1001 }, "max_concurrent_queries: 1001"},
+		"negative budget":    {func(e *prometheus.Endpoint) { e.MaxQueriesPerMinute = -1 }, "max_queries_per_minute: -1"},
+		"budget beyond":      {func(e *prometheus.Endpoint) { e.MaxQueriesPerMinute = 600_001 }, "max_queries_per_minute: 600001"},
+		"two ways to prove":  {func(e *prometheus.Endpoint) { basicAuth(e); e.HTTPClientConfig.BearerToken = "secret" }, "at most one of basic_auth"},
+		"no such CA file":    {func(e *prometheus.Endpoint) { e.HTTPClientConfig.TLSConfig.CAFile = "no-such-file" }, "no-such-file"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,11 +170,199 @@ func TestServerCertificateIsVerified(t *testing.T) {
 func TestRefusedOAuth2TokenIsUnauthorized(t *testing.T) {
 	server, issuer := newServer(t), newServer(t)
 	issuer.Raw(`{"error":"invalid_client"}`, http.StatusUnauthorized, "application/json")
-	client := newClient(t, server.URL(), func(e *prometheus.Endpoint) {
-		e.HTTPClientConfig.OAuth2 = &config.OAuth2{ClientID: "operator", ClientSecret: "hunter2", TokenURL: issuer.URL()}
-	})
+	client := newClient(t, server.URL(), oauth2(issuer.URL()))
 	got := ask(t, client)
 	assertInvalid(t, got, prometheus.ReasonUnauthorized, "OAuth2")
 	assert.NotContains(t, got.Message, "hunter2")
 	assert.Zero(t, server.RequestCount())
+}
+
+func TestTenantHeaderIsSentWithTheCredentials(t *testing.T) {
+	server := newServer(t)
+	client := newClient(t, server.URL(), basicAuth, func(e *prometheus.Endpoint) {
+		e.HTTPClientConfig.HTTPHeaders = &config.Headers{Headers: map[string]config.Header{
+			"X-Scope-OrgID": {Values: []string{"platform"}},
+		}}
+	})
+	require.Equal(t, scaling.Valid, ask(t, client).Validity)
+	header := server.Requests()[0].Header
+	assert.Equal(t, []string{"platform"}, header.Values("X-Scope-OrgID"))
+	assert.Contains(t, header.Get("Authorization"), "Basic ")
+	assert.Equal(t, "autoscale-operator", header.Get("User-Agent"))
+}
+
+func TestClientCertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	authority := newAuthority(t)
+	names := make(chan string, 2)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		names <- r.TLS.PeerCertificates[0].Subject.CommonName
+		_, _ = w.Write([]byte(vectorBody(`{"metric":{},"value":[$t,"7"]}`)))
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.pool, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	ca, cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	writeFile(t, ca, string(pem.EncodeToMemory(&block)))
+	authority.issue(t, "first", cert, key)
+	client := newClient(t, server.URL, func(e *prometheus.Endpoint) {
+		e.HTTPClientConfig.TLSConfig = config.TLSConfig{CAFile: ca, CertFile: cert, KeyFile: key}
+	})
+	require.Equal(t, scaling.Valid, ask(t, client).Validity)
+	authority.issue(t, "second", cert, key)
+	server.CloseClientConnections() // a connection keeps the certificate it was made with
+	require.Equal(t, scaling.Valid, ask(t, client).Validity)
+	assert.Equal(t, "first", <-names)
+	assert.Equal(t, "second", <-names)
+
+	bare := newClient(t, server.URL, func(e *prometheus.Endpoint) { e.HTTPClientConfig.TLSConfig.CAFile = ca })
+	assertInvalid(t, ask(t, bare), prometheus.ReasonUnreachable, "")
+	authority.issue(t, "third", cert, key)
+	require.NoError(t, os.Remove(key))
+	server.CloseClientConnections()
+	assertInvalid(t, ask(t, client), prometheus.ReasonCredentialsUnreadable, "file")
+}
+
+func TestFC5_NoKindOfCredentialGoesToAnotherHost(t *testing.T) {
+	cases := map[string]func(*prometheus.Endpoint){
+		"basic":  basicAuth,
+		"bearer": func(e *prometheus.Endpoint) { e.HTTPClientConfig.BearerToken = "hunter2" },
+		"header": func(e *prometheus.Endpoint) {
+			e.HTTPClientConfig.HTTPHeaders = &config.Headers{Headers: map[string]config.Header{"X-Scope-OrgID": {Values: []string{"hunter2"}}}}
+		},
+	}
+	for name, credentials := range cases {
+		for _, code := range []int{301, 302, 303, 307, 308} {
+			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
+				thief, server := newServer(t), newServer(t)
+				server.Func(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief.URL(), code) })
+				got := ask(t, newClient(t, server.URL(), credentials, followRedirects))
+				assertInvalid(t, got, prometheus.ReasonRedirected, "final address")
+				assert.Zero(t, thief.RequestCount())
+			})
+		}
+	}
+}
+
+func oauth2(url string) func(*prometheus.Endpoint) {
+	return func(e *prometheus.Endpoint) {
+		e.HTTPClientConfig.OAuth2 = &config.OAuth2{ClientID: "operator", ClientSecret: "hunter2", TokenURL: url}
+	}
+}
+
+func TestTokenIsFetchedOnceAndSent(t *testing.T) {
+	server, issuer := newServer(t), newServer(t)
+	issuer.Raw(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`, http.StatusOK, "application/json")
+	client := newClient(t, server.URL(), oauth2(issuer.URL()), followRedirects)
+	for range 3 {
+		require.Equal(t, scaling.Valid, ask(t, client).Validity)
+	}
+	assert.Equal(t, 1, issuer.RequestCount())
+	for _, r := range server.Requests() {
+		assert.Equal(t, "Bearer abc", r.Header.Get("Authorization"))
+		assert.Equal(t, "autoscale-operator", r.Header.Get("User-Agent"))
+	}
+}
+
+func TestTokenServerThatHangsIsBoundByTheQuerysTimeout(t *testing.T) {
+	server, issuer := newServer(t), newServer(t)
+	release := make(chan struct{})
+	issuer.Func(func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`))
+	})
+	client := newClient(t, server.URL(), oauth2(issuer.URL()))
+	q := question("up")
+	q.Timeout = 20 * time.Millisecond
+	before := runtime.NumGoroutine()
+	for range 50 {
+		assertInvalid(t, client.Measure(t.Context(), prometheus.Measure{Load: q}), prometheus.ReasonTimeout, "20ms")
+	}
+	assert.Less(t, runtime.NumGoroutine(), before+40, "goroutines do not pile up")
+	assert.Equal(t, 1, issuer.RequestCount())
+	close(release)
+	assert.Equal(t, scaling.Valid, ask(t, client).Validity, "it recovers")
+}
+
+func TestEndpointWithOAuth2RunsAsManyQueriesAtOnceAsItMay(t *testing.T) {
+	const many = 24
+	server, issuer := newServer(t), newServer(t)
+	issuer.Raw(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`, http.StatusOK, "application/json")
+	var arrived sync.WaitGroup
+	arrived.Add(many)
+	server.Func(func(w http.ResponseWriter, _ *http.Request) {
+		arrived.Done()
+		arrived.Wait()
+		_, _ = w.Write([]byte(vectorBody(`{"metric":{},"value":[$t,"7"]}`)))
+	})
+	client := newClient(t, server.URL(), oauth2(issuer.URL()), func(e *prometheus.Endpoint) { e.MaxConcurrentQueries = many })
+	var queries sync.WaitGroup
+	for range many {
+		queries.Go(func() { assert.Equal(t, scaling.Valid, ask(t, client).Validity) })
+	}
+	queries.Wait()
+}
+
+func TestSecretOfOAuth2IsReadAgainAndCannotBeAReference(t *testing.T) {
+	server, issuer := newServer(t), newServer(t)
+	issuer.Raw(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`, http.StatusOK, "application/json")
+	file := filepath.Join(t.TempDir(), "secret")
+	writeFile(t, file, "first\n")
+	client := newClient(t, server.URL(), func(e *prometheus.Endpoint) {
+		e.HTTPClientConfig.OAuth2 = &config.OAuth2{ClientID: "operator", ClientSecretFile: file, TokenURL: issuer.URL()}
+	})
+	ask(t, client)
+	writeFile(t, file, "second\n")
+	ask(t, client)
+	assert.Equal(t, 2, issuer.RequestCount(), "a new secret gets a new token")
+	require.NoError(t, os.Remove(file))
+	assertInvalid(t, ask(t, client), prometheus.ReasonCredentialsUnreadable, "file")
+
+	_, err := prometheus.NewClient([]prometheus.Endpoint{{Name: "main", URL: "http://x", HTTPClientConfig: config.HTTPClientConfig{
+		OAuth2: &config.OAuth2{ClientID: "operator", ClientSecretRef: "somewhere", TokenURL: issuer.URL()},
+	}}}, clock)
+	require.ErrorContains(t, err, "name a file")
+}
+
+// authority issues client certificates.
+type authority struct {
+	pool *x509.CertPool
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &authority{pool, cert, key}
+}
+
+func (a *authority) issue(t *testing.T, name, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	writeFile(t, certFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	writeFile(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})))
 }

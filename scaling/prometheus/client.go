@@ -4,35 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/api"
-	apiv1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/config"
 
 	"example.com/platform/autoscale-operator/scaling"
 )
-
-const (
-	// DefaultTimeout is the deadline of a query that sets none.
-	DefaultTimeout = 5 * time.Second
-	// MaxClockSkew is how far a sample may lie ahead of the operator's clock.
-	// Synchronized clocks differ by much less.
-	MaxClockSkew = 5 * time.Second
-)
-
-// Query asks one endpoint for one number.
-type Query struct {
-	// Endpoint is the name of a configured endpoint.
-	Endpoint string
-	// Expr is the rendered PromQL expression, see Render.
-	Expr string
-	// Timeout is the deadline of the whole exchange, the body included. The
-	// server is told of it. 0 is DefaultTimeout.
-	Timeout time.Duration
-	// MaxAge is the age from which on a sample is stale. 0 is no limit.
-	MaxAge time.Duration
-}
 
 // Client asks the configured endpoints. It is safe for concurrent use, and
 // holds one long-lived HTTP client per endpoint.
@@ -42,10 +19,14 @@ type Client struct {
 }
 
 type endpointClient struct {
-	name     string
-	urls     api.Client
-	http     *http.Client
+	name string
+	// query is the address of the API's instant queries.
+	query *url.URL
+	http  *http.Client
+	// maxBytes is the endpoint's own limit, 0 where it sets none.
 	maxBytes int64
+	// concurrency and perMinute bound the queries of a sampler.
+	concurrency, perMinute int
 }
 
 // NewClient validates the endpoints and returns a client for them, or every
@@ -69,25 +50,27 @@ func NewClient(endpoints []Endpoint, now func() time.Time) (*Client, error) {
 }
 
 func newEndpointClient(e *Endpoint) (*endpointClient, error) {
-	transport, err := config.NewRoundTripperFromConfig(e.HTTPClientConfig, e.Name, config.WithUserAgent("autoscale-operator"))
+	transport, err := newTransport(e)
 	if err != nil {
 		return nil, err
 	}
-	urls, err := api.NewClient(api.Config{Address: e.URL, RoundTripper: transport})
+	base, err := url.Parse(e.URL)
 	if err != nil {
 		return nil, err
 	}
 	client := &endpointClient{
-		name:     e.Name,
-		urls:     urls,
-		maxBytes: e.MaxResponseBytes,
+		name:        e.Name,
+		query:       base.JoinPath("api/v1/query"),
+		maxBytes:    e.MaxResponseBytes,
+		concurrency: e.MaxConcurrentQueries,
+		perMinute:   e.MaxQueriesPerMinute,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: redirectPolicy(e.HTTPClientConfig.FollowRedirects),
 		},
 	}
-	if client.maxBytes == 0 {
-		client.maxBytes = DefaultMaxResponseBytes
+	if client.concurrency == 0 {
+		client.concurrency = DefaultMaxConcurrentQueries
 	}
 	return client, nil
 }
@@ -98,31 +81,64 @@ func (c *Client) Has(endpoint string) bool {
 	return ok
 }
 
-// Sample runs the query and returns its number, or the reason why there is
-// none. It returns by the query's timeout at the latest.
-func (c *Client) Sample(ctx context.Context, q Query) scaling.Sample {
+// Measure asks all questions of a measure now and returns its sample, or the
+// reason why there is none. The source's freshness is asked for after the load: what
+// is lost in between is a stale source, not a load of 0. It returns by the sum of the
+// two timeouts at the latest. It knows no budget: it is for tools and tests, a [Sampler] is
+// for everything that asks again and again.
+func (c *Client) Measure(ctx context.Context, m Measure) scaling.Sample {
+	readings := [...]reading{{question: &m.Load}, {question: &m.Arrivals}, {question: &m.Freshness.Question}}
+	var pending sync.WaitGroup
+	for i := range readings[:2] {
+		if r := &readings[i]; i == 0 || r.question.Expr != "" {
+			pending.Go(func() { r.answer = c.ask(ctx, r.question) })
+		}
+	}
+	pending.Wait()
+	if r := &readings[2]; r.question.Expr != "" {
+		r.answer = c.ask(ctx, r.question)
+	}
+	j := judge{Namespace: m.Namespace, Target: m.Target, MaxAge: m.MaxAge, now: c.now()}
+	j.sourceMaxAge, j.sourceShare = m.Freshness.MaxAge, m.Freshness.MinHealthyShare
+	return j.sample(readings[0], readings[1], readings[2])
+}
+
+// ask has one exchange. It returns by the question's timeout at the latest.
+func (c *Client) ask(ctx context.Context, q *Question) *answer {
 	e, ok := c.endpoints[q.Endpoint]
 	if !ok {
-		return invalid(ReasonUnknownEndpoint,
-			"endpoint %q is not in the operator's configuration", excerpt(q.Endpoint))
+		return c.unknownEndpoint(q)
 	}
-	timeout := q.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+	bounded, cancel := context.WithTimeout(ctx, q.timeout())
 	defer cancel()
-
-	x := &exchange{Client: e.urls, http: e.http, maxBytes: e.maxBytes}
-	// No evaluation time is sent: the server then evaluates by its own clock,
-	// and the sample's time shows a cached answer or a wrong clock.
-	value, warnings, _, err := apiv1.NewAPI(x).Query(bounded, q.Expr, time.Time{}, apiv1.WithTimeout(timeout))
+	asked := c.now()
+	x := exchange{endpointClient: e, question: q, maxBytes: e.limit(q)}
+	a, err := x.run(bounded)
 	if err != nil {
-		return e.failure(ctx, bounded, timeout, err)
+		a = x.failure(ctx, bounded, err)
 	}
-	sample := e.sample(value, c.now(), q.MaxAge)
-	if sample.Validity == scaling.Valid && (len(warnings) > 0 || x.partial) {
-		return e.partial(sample.Value, warnings)
+	a.endpoint, a.asked, a.arrived = e.name, asked, c.now()
+	return a
+}
+
+func (c *Client) unknownEndpoint(q *Question) *answer {
+	return &answer{
+		reason:  ReasonUnknownEndpoint,
+		message: fmt.Sprintf("endpoint %q is not in the operator's configuration", excerpt(q.Endpoint)),
+		arrived: c.now(),
 	}
-	return sample
+}
+
+// limit is the size of the largest answer that is read: the question's, but
+// never more than the endpoint sets.
+func (e *endpointClient) limit(q *Question) int64 {
+	switch {
+	case q.MaxResponseBytes <= 0 && e.maxBytes <= 0:
+		return DefaultMaxResponseBytes
+	case q.MaxResponseBytes <= 0:
+		return e.maxBytes
+	case e.maxBytes <= 0:
+		return min(q.MaxResponseBytes, MaxMaxResponseBytes)
+	}
+	return min(q.MaxResponseBytes, e.maxBytes)
 }

@@ -41,9 +41,14 @@ func newClient(tb testing.TB, url string, changes ...func(*prometheus.Endpoint))
 
 func ask(tb testing.TB, client *prometheus.Client) scaling.Sample {
 	tb.Helper()
-	return client.Sample(tb.Context(), prometheus.Query{
-		Endpoint: "main", Expr: "up", Timeout: patience, MaxAge: 45 * time.Second,
+	return client.Measure(tb.Context(), prometheus.Measure{
+		Load: question("up"), MaxAge: 45 * time.Second,
 	})
+}
+
+// question is one to the endpoint "main".
+func question(expr string) prometheus.Question {
+	return prometheus.Question{Profile: "requests", Endpoint: "main", Expr: expr, Timeout: patience}
 }
 
 func TestSampleOfOneSeriesOrScalarIsValid(t *testing.T) {
@@ -149,7 +154,7 @@ func TestMalformedAnswersAreNeverZeroLoad(t *testing.T) {
 			server := newServer(t)
 			server.Raw(body, http.StatusOK, "application/json")
 			// Without an age limit, the time cannot catch the fault by chance.
-			got := newClient(t, server.URL()).Sample(t.Context(), prometheus.Query{Endpoint: "main", Expr: "up", Timeout: patience})
+			got := newClient(t, server.URL()).Measure(t.Context(), prometheus.Measure{Load: question("up")})
 			assertInvalid(t, got, prometheus.ReasonBadResponse, `endpoint "main"`)
 		})
 	}
@@ -168,7 +173,7 @@ func TestUnknownEndpointIsNotAsked(t *testing.T) {
 	client := newClient(t, server.URL())
 	assert.True(t, client.Has("main"))
 	assert.False(t, client.Has("other"))
-	got := client.Sample(t.Context(), prometheus.Query{Endpoint: "other", Expr: "up"})
+	got := client.Measure(t.Context(), prometheus.Measure{Load: prometheus.Question{Endpoint: "other", Expr: "up"}})
 	assertInvalid(t, got, prometheus.ReasonUnknownEndpoint, `"other"`)
 	assert.Zero(t, server.RequestCount())
 }
@@ -204,7 +209,7 @@ func TestCanceledQueryIsNotATimeout(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	got := client.Sample(ctx, prometheus.Query{Endpoint: "main", Expr: "up", Timeout: patience})
+	got := client.Measure(ctx, prometheus.Measure{Load: question("up")})
 	assertInvalid(t, got, prometheus.ReasonCanceled, "given up")
 }
 
@@ -212,7 +217,7 @@ func TestQueryAsksForServerSideTimeoutAndNoEvaluationTime(t *testing.T) {
 	server := newServer(t)
 	server.Value(1)
 	client := newClient(t, server.URL()+"/prefix/")
-	got := client.Sample(t.Context(), prometheus.Query{Endpoint: "main", Expr: `sum(up{a="b"})`, Timeout: patience})
+	got := client.Measure(t.Context(), prometheus.Measure{Load: question(`sum(up{a="b"})`)})
 	require.Equal(t, scaling.Valid, got.Validity)
 	require.Equal(t, 1, server.RequestCount())
 	request := server.Requests()[0]

@@ -15,6 +15,13 @@ const (
 	DefaultMaxResponseBytes = 1 << 20
 	// MaxMaxResponseBytes is the largest limit that an endpoint may set.
 	MaxMaxResponseBytes = 64 << 20
+	// DefaultMaxConcurrentQueries bounds the queries that run at the same time
+	// where the endpoint sets no limit.
+	DefaultMaxConcurrentQueries = 8
+	// MaxMaxConcurrentQueries is the largest such limit that an endpoint may set.
+	MaxMaxConcurrentQueries = 1000
+	// MaxMaxQueriesPerMinute is the largest budget that an endpoint may set.
+	MaxMaxQueriesPerMinute = 600_000
 )
 
 // Endpoint is one Prometheus-compatible server, as an administrator configures
@@ -30,6 +37,12 @@ type Endpoint struct {
 	// MaxResponseBytes bounds the body of an answer: 1 to MaxMaxResponseBytes;
 	// 0 is DefaultMaxResponseBytes.
 	MaxResponseBytes int64 `yaml:"max_response_bytes,omitempty"`
+	// MaxConcurrentQueries bounds the queries that run at the same time: 1 to
+	// MaxMaxConcurrentQueries; 0 is DefaultMaxConcurrentQueries.
+	MaxConcurrentQueries int `yaml:"max_concurrent_queries,omitempty"`
+	// MaxQueriesPerMinute bounds the rate of queries: 1 to
+	// MaxMaxQueriesPerMinute; 0 is no limit.
+	MaxQueriesPerMinute int `yaml:"max_queries_per_minute,omitempty"`
 	// HTTPClientConfig is authentication, TLS, proxy and headers. Redirects are
 	// followed within the same scheme and host only.
 	HTTPClientConfig config.HTTPClientConfig `yaml:",inline"`
@@ -61,6 +74,12 @@ func (e *Endpoint) Validate() error {
 	}
 	if e.MaxResponseBytes < 0 || e.MaxResponseBytes > MaxMaxResponseBytes {
 		errs = append(errs, fmt.Errorf("max_response_bytes: %d is not between 1 and %d", e.MaxResponseBytes, MaxMaxResponseBytes))
+	}
+	if e.MaxConcurrentQueries < 0 || e.MaxConcurrentQueries > MaxMaxConcurrentQueries {
+		errs = append(errs, fmt.Errorf("max_concurrent_queries: %d is not between 1 and %d", e.MaxConcurrentQueries, MaxMaxConcurrentQueries))
+	}
+	if e.MaxQueriesPerMinute < 0 || e.MaxQueriesPerMinute > MaxMaxQueriesPerMinute {
+		errs = append(errs, fmt.Errorf("max_queries_per_minute: %d is not between 1 and %d", e.MaxQueriesPerMinute, MaxMaxQueriesPerMinute))
 	}
 	if err := e.HTTPClientConfig.Validate(); err != nil {
 		errs = append(errs, err)

@@ -1,42 +1,35 @@
 package prometheus
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-
-	"github.com/prometheus/client_golang/api"
-	"github.com/prometheus/common/model"
+	"strconv"
+	"strings"
+	"time"
 )
 
-// exchange is the api.Client of one query. It does what the library leaves to
-// its user: it bounds the body, keeps the HTTP status as a typed error, and
-// checks the envelope, whose missing or null fields would otherwise decode as
-// a success with the value 0.
+// exchange is one question and its answer over HTTP.
 type exchange struct {
-	api.Client // builds URLs
-	http       *http.Client
-	maxBytes   int64
-	// partial is set when the answer says, outside of its warnings, that it is
-	// incomplete (VictoriaMetrics' isPartial).
-	partial bool
+	*endpointClient
+	question *Question
+	maxBytes int64
 }
 
 // statusError is an answer that says that the query failed.
 type statusError struct {
-	code int    // HTTP status
-	kind string // errorType of the API, if any
-	text string // error of the API, if any; written by the server
+	code       int           // HTTP status
+	kind       string        // errorType of the API, if any
+	text       string        // error of the API, if any; written by the server
+	retryAfter time.Duration // what the server asks for, if anything
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("HTTP status %d, %s", e.code, e.kind) }
 
-// resultTypeError is a result that is no single number by its type.
+// resultTypeError is a result that is no number by its type.
 type resultTypeError string
 
 func (e resultTypeError) Error() string { return "unexpected result type " + string(e) }
@@ -46,97 +39,94 @@ type malformedError string
 
 func (e malformedError) Error() string { return string(e) }
 
+// tooManySeriesError is the limit that the answer's series exceed.
+type tooManySeriesError int
+
+func (e tooManySeriesError) Error() string { return fmt.Sprintf("more than %d series", int(e)) }
+
 var errTooLarge = errors.New("response too large")
 
-// envelope is the part of the answer that the library does not check.
-type envelope struct {
-	Status    string `json:"status"`
-	ErrorType string `json:"errorType"`
-	Error     string `json:"error"`
-	IsPartial bool   `json:"isPartial"`
-	Data      struct {
-		ResultType string          `json:"resultType"`
-		Result     json.RawMessage `json:"result"`
-	} `json:"data"`
+// run asks by POST, as queries may be longer than an address may be, and by GET
+// where a server refuses that. No evaluation time is sent: the server then
+// evaluates by its own clock, and the sample's time shows a cached answer or a
+// wrong clock.
+func (x *exchange) run(ctx context.Context) (*answer, error) {
+	form := url.Values{"query": {x.question.Expr}, "timeout": {x.question.timeout().String()}}.Encode()
+	a, err := x.send(ctx, http.MethodPost, form)
+	var refused *statusError
+	if errors.As(err, &refused) {
+		switch refused.code {
+		case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+			return x.send(ctx, http.MethodGet, form)
+		}
+	}
+	return a, err
 }
 
-// Do implements api.Client. With a response it returns the error, too, as the
-// library repeats a refused POST as GET by the response's status.
-func (x *exchange) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
-	resp, err := x.http.Do(req.WithContext(ctx)) //nolint:gosec // the address is the administrator's
+func (x *exchange) send(ctx context.Context, method, form string) (*answer, error) {
+	req, err := x.request(ctx, method, form)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	resp, err := x.http.Do(req) //nolint:gosec // the address is the administrator's
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }() // it is only read from
-	if resp.ContentLength > x.maxBytes {
-		return nil, nil, errTooLarge
+	// What failed is told by its status, however long the page is that comes with it.
+	succeeded := resp.StatusCode/100 == 2
+	if succeeded && resp.ContentLength > x.maxBytes {
+		return nil, errTooLarge
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, x.maxBytes+1))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if int64(len(body)) > x.maxBytes {
-		return nil, nil, errTooLarge
+	if succeeded && int64(len(body)) > x.maxBytes {
+		return nil, errTooLarge
 	}
-	return resp, body, x.check(resp.StatusCode, body)
+	a, err := decode(resp.StatusCode, body, x.question)
+	var failed *statusError
+	if errors.As(err, &failed) {
+		failed.retryAfter = retryAfter(resp.Header)
+	}
+	return a, err
 }
 
-func (x *exchange) check(code int, body []byte) error {
-	var e envelope
-	err := json.Unmarshal(body, &e)
-	if code/100 != 2 {
-		return &statusError{code: code, kind: e.ErrorType, text: e.Error}
+func (x *exchange) request(ctx context.Context, method, form string) (*http.Request, error) {
+	if method == http.MethodGet {
+		withQuery := *x.query
+		withQuery.RawQuery = form
+		return http.NewRequestWithContext(ctx, method, withQuery.String(), http.NoBody)
 	}
+	req, err := http.NewRequestWithContext(ctx, method, x.query.String(), strings.NewReader(form))
 	if err != nil {
-		return malformedError("the answer is not the JSON of the Prometheus API")
+		return nil, err
 	}
-	switch e.Status {
-	case "success":
-		x.partial = e.IsPartial
-		return e.checkResult()
-	case "error":
-		return &statusError{code: code, kind: e.ErrorType, text: e.Error}
-	}
-	return malformedError("the answer has no status of the Prometheus API")
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	// The presence of the key lets the transport repeat the query on another
+	// connection where the server has just closed this one; nil is not sent.
+	req.Header["Idempotency-Key"] = nil
+	return req, nil
 }
 
-func (e *envelope) checkResult() error {
-	switch e.Data.ResultType {
-	case model.ValVector.String():
-		var series []struct {
-			Value     json.RawMessage `json:"value"`
-			Histogram json.RawMessage `json:"histogram"`
-		}
-		if err := json.Unmarshal(e.Data.Result, &series); err != nil {
-			return malformedError("the result is not a vector")
-		}
-		// Other counts are refused later, with their own reasons.
-		if len(series) == 1 && isAbsent(series[0].Histogram) {
-			return checkPoint(series[0].Value)
-		}
-		return nil
-	case model.ValScalar.String():
-		return checkPoint(e.Data.Result)
-	case model.ValMatrix.String(), model.ValString.String():
-		return resultTypeError(e.Data.ResultType)
-	case "":
-		return malformedError("the answer has no result type")
+// retryAfter reads the header's two forms, seconds and a date. The date is
+// compared with the server's own clock.
+func retryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if s, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return time.Duration(s) * time.Second
 	}
-	return resultTypeError("of an unknown name")
-}
-
-// checkPoint accepts [number, string]. Go decodes a shorter array, or a null in
-// it, without an error and leaves the value 0.
-func checkPoint(raw json.RawMessage) error {
-	var point []json.RawMessage
-	if err := json.Unmarshal(raw, &point); err != nil || len(point) != 2 ||
-		isAbsent(point[0]) || !bytes.HasPrefix(point[1], []byte(`"`)) {
-		return malformedError("the sample is not a time and a value")
+	until, err := http.ParseTime(value)
+	if err != nil {
+		return 0
 	}
-	return nil
+	sent, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(0, until.Sub(sent))
 }
-
-func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // maxRedirects is the number of redirects that are followed within one host.
 const maxRedirects = 5

@@ -116,22 +116,46 @@ func TestFC5_BodiesAreBounded(t *testing.T) {
 		"that announces 2 GiB": func(s *fixture.MetricServer) {
 			s.Func(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "2147483648") })
 		},
-		"of 2 GiB with a failure": func(s *fixture.MetricServer) {
-			s.Func(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusInternalServerError)
-				for range 2 << 10 {
-					if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-						return
-					}
-				}
-			})
-		},
 	}
 	for name, set := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := newServer(t)
 			set(server)
 			assertInvalid(t, ask(t, newClient(t, server.URL())), prometheus.ReasonResponseTooLarge, "1048576 bytes")
+		})
+	}
+}
+
+func TestFC5_FailureIsToldByItsStatusHoweverLongItsPageIs(t *testing.T) {
+	cases := map[string]struct {
+		announced bool
+		status    int
+		want      string
+	}{
+		"a failure":                           {false, http.StatusInternalServerError, prometheus.ReasonServerError},
+		"a failure that announces its length": {true, http.StatusServiceUnavailable, prometheus.ReasonServerError},
+		"a login":                             {true, http.StatusUnauthorized, prometheus.ReasonUnauthorized},
+		"a POST that is refused":              {true, http.StatusMethodNotAllowed, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(t)
+			server.Func(func(w http.ResponseWriter, r *http.Request) {
+				if c.want == "" && r.Method == http.MethodGet {
+					_, _ = w.Write([]byte(vectorBody(`{"metric":{},"value":[$t,"7"]}`)))
+					return
+				}
+				if c.announced {
+					w.Header().Set("Content-Length", "2147483648")
+				}
+				w.WriteHeader(c.status)
+				for range 2 << 10 {
+					if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+						return
+					}
+				}
+			})
+			assert.Equal(t, c.want, ask(t, newClient(t, server.URL())).Reason)
 		})
 	}
 }
@@ -158,7 +182,9 @@ func TestFC5_TimeoutCoversTheWholeExchange(t *testing.T) {
 			set(server)
 			client := newClient(t, server.URL())
 			start := time.Now()
-			got := client.Sample(t.Context(), prometheus.Query{Endpoint: "main", Expr: "up", Timeout: 100 * time.Millisecond})
+			got := client.Measure(t.Context(), prometheus.Measure{
+				Load: prometheus.Question{Endpoint: "main", Expr: "up", Timeout: 100 * time.Millisecond},
+			})
 			assertInvalid(t, got, prometheus.ReasonTimeout, "100ms")
 			assert.Less(t, time.Since(start), patience)
 		})

@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/promql/parser/posrange"
 	"github.com/prometheus/prometheus/util/strutil"
 )
 
@@ -25,30 +23,15 @@ type QueryLimits struct {
 	// other label will do: exported_namespace and the like are what the scraped
 	// program says of itself, and a literal is not the AutoScaler's namespace.
 	RequireNamespaceMatcher bool
+	// Parameters are the names of the placeholders beside $namespace and $target.
+	Parameters []string
+	// Series names the labels of an answer for many targets, the zero value none.
+	// Such a query is asked once for all of them: it has no placeholders.
+	Series SeriesLabels
 }
 
 // maxQueryErrors is how many faults of one query are told.
 const maxQueryErrors = 8
-
-// sampleVars gives values that stand for any. Quoted, each is as long as its
-// placeholder, so that positions in the rendered query are those in the template. No
-// string of the template has the namespace's value, and none can be the name of an
-// object: wherever the parsed query has it, the template has $namespace.
-func sampleVars(parts []part) Vars {
-	taken := map[string]bool{}
-	for _, p := range parts {
-		if p.kind == literal {
-			// What cannot be unquoted, the parser refuses.
-			text, _ := strutil.Unquote(p.text)
-			taken[text] = true
-		}
-	}
-	vars := Vars{Namespace: "$namespa", Target: "$targ"}
-	for i := 0; taken[vars.Namespace]; i++ {
-		vars.Namespace = fmt.Sprintf("$%07d", i)
-	}
-	return vars
-}
 
 // queries parses PromQL with everything that a server may have been told to
 // accept: whether this one was is found out when it is asked.
@@ -59,26 +42,37 @@ var queries = parser.NewParser(parser.Options{EnableExperimentalFunctions: true,
 // number per series, and selectors beyond the limits. Errors come in the order of
 // the query and name the position in the template, counted in bytes from 1.
 func CheckQuery(template string, limits QueryLimits) []error {
-	parts, err := splitTemplate(template)
+	parts, err := splitTemplate(template, limits.Parameters)
 	if err == nil {
 		err = checkRepeats(parts)
 	}
+	if err == nil && limits.Series != (SeriesLabels{}) {
+		err = checkNoPlaceholder(parts)
+	}
 	if err != nil {
 		return []error{err}
 	}
-	vars := sampleVars(parts)
-	rendered, err := Render(template, vars)
+	s := renderSpecimen(template, parts)
+	expr, err := queries.ParseExpr(s.query)
 	if err != nil {
-		return []error{err}
+		return bounded(s.syntaxErrors(err))
 	}
-	expr, err := queries.ParseExpr(rendered)
-	if err != nil {
-		return bounded(syntaxErrors(template, vars, err))
-	}
-	c := queryCheck{template: template, limits: limits, namespace: vars.Namespace}
+	c := queryCheck{specimen: s, limits: limits}
 	c.resultType(expr)
 	c.walk(expr, lookBack{})
+	c.seriesLabels(expr)
 	return bounded(c.errs)
+}
+
+func checkNoPlaceholder(parts []part) error {
+	at := 0
+	for _, p := range parts {
+		if p.kind == placeholder {
+			return fmt.Errorf("query: position %d: a query whose answer has a series per target is asked once for all of them, so %s has no value in it; select all and group by the two labels", at+1, p.text)
+		}
+		at += len(p.text)
+	}
+	return nil
 }
 
 // maxRepeats bounds the sum of the counts of repetitions in a template's strings. A
@@ -100,17 +94,35 @@ func checkRepeats(parts []part) error {
 		if err != nil {
 			continue // the parser says why
 		}
-		for _, found := range repeat.FindAllStringSubmatch(text, -1) {
-			for _, digits := range found[1:] {
-				n, err := strconv.Atoi(cmp.Or(digits, "0"))
-				total += n
-				if err != nil || total > maxRepeats {
-					return fmt.Errorf("query: the repetitions in its strings, such as %s, add up to more than %d", shorten(found[0], maxSelectorText), maxRepeats)
-				}
-			}
+		if sample, ok := addRepeats(text, &total); !ok {
+			return fmt.Errorf("query: the repetitions in its strings, such as %s, add up to more than %d", sample, maxRepeats)
 		}
 	}
 	return nil
+}
+
+// CheckPattern refuses a regular expression that would take long to compile. It does
+// not compile it.
+func CheckPattern(pattern string) error {
+	total := 0
+	if sample, ok := addRepeats(pattern, &total); !ok {
+		return fmt.Errorf("its repetitions, such as %s, add up to more than %d", sample, maxRepeats)
+	}
+	return nil
+}
+
+// addRepeats adds up the repetitions of a text, until they are too many.
+func addRepeats(text string, total *int) (last string, ok bool) {
+	for _, found := range repeat.FindAllStringSubmatch(text, -1) {
+		for _, digits := range found[1:] {
+			n, err := strconv.Atoi(cmp.Or(digits, "0"))
+			if err != nil || n > maxRepeats || *total+n > maxRepeats {
+				return shorten(found[0], maxSelectorText), false
+			}
+			*total += n
+		}
+	}
+	return "", true
 }
 
 // bounded keeps the answer to a hostile query short.
@@ -121,49 +133,8 @@ func bounded(errs []error) []error {
 	return errs
 }
 
-// syntaxErrors translates the parser's errors, whose texts quote the sample values.
-func syntaxErrors(template string, vars Vars, err error) []error {
-	var all parser.ParseErrors
-	if !errors.As(err, &all) {
-		return []error{fmt.Errorf("query: is no PromQL expression: %w", err)}
-	}
-	placeholders := placeholdersOf(vars)
-	errs := make([]error, 0, len(all))
-	for i := range all {
-		errs = append(errs, fmt.Errorf("query: %s: %s", position(template, all[i].PositionRange.Start), placeholders.Replace(shorten(all[i].Err.Error(), maxExcerpt))))
-	}
-	return errs
-}
-
-// placeholdersOf puts the placeholders back into texts that quote their values, once
-// or twice.
-func placeholdersOf(vars Vars) *strings.Replacer {
-	return strings.NewReplacer(
-		`"\"`+vars.Namespace+`\""`, "$namespace", `"`+vars.Namespace+`"`, "$namespace",
-		`"\"`+vars.Target+`\""`, "$target", `"`+vars.Target+`"`, "$target",
-	)
-}
-
-// position tells people where in a template something is.
-func position(template string, at posrange.Pos) string {
-	offset := min(max(int(at), 0), len(template))
-	before := template[:offset]
-	lines := strings.Count(before, "\n")
-	if lines == 0 {
-		return fmt.Sprintf("position %d", offset+1)
-	}
-	return fmt.Sprintf("position %d (line %d, column %d)", offset+1, lines+1, offset-strings.LastIndexByte(before, '\n'))
-}
-
 // maxSelectorText is how much of a selector a message quotes.
 const maxSelectorText = 100
-
-// written is a part of the template as its author wrote it, on one line.
-func written(template string, r posrange.PositionRange) string {
-	start := min(max(int(r.Start), 0), len(template))
-	end := min(max(int(r.End), start), len(template))
-	return shorten(template[start:end], maxSelectorText)
-}
 
 // shorten puts a text on one line of at most n bytes.
 func shorten(text string, n int) string {

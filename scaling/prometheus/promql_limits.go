@@ -18,18 +18,16 @@ const namespaceLabel = "namespace"
 
 // queryCheck collects what is wrong with a parsed template.
 type queryCheck struct {
-	template string
-	limits   QueryLimits
-	// namespace is the value that $namespace, and nothing else, has in the query.
-	namespace string
-	errs      []error
+	specimen
+	limits QueryLimits
+	errs   []error
 }
 
 func (c *queryCheck) failf(at posrange.PositionRange, format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf("query: %s: %s", position(c.template, at.Start), fmt.Sprintf(format, args...)))
+	c.errs = append(c.errs, fmt.Errorf("query: %s: %s", c.position(at.Start), fmt.Sprintf(format, args...)))
 }
 
-// resultType accepts what Client.Sample does: one number, or one per series, of
+// resultType accepts what a sample can be taken from: one number, or one per series, of
 // which there must be one.
 func (c *queryCheck) resultType(expr parser.Expr) {
 	switch expr.Type() {
@@ -93,7 +91,7 @@ func (c *queryCheck) steps(n *parser.SubqueryExpr) {
 	if n.Step > 0 && n.Range/n.Step > maxSteps {
 		at := n.PositionRange()
 		c.failf(at, "subquery %s has %d steps; at most %d are evaluated, as in a range query of Prometheus: make the step longer or the range shorter",
-			written(c.template, at), n.Range/n.Step, maxSteps)
+			c.written(at), n.Range/n.Step, maxSteps)
 	}
 }
 
@@ -106,10 +104,10 @@ func (c *queryCheck) selector(s *parser.VectorSelector, at posrange.PositionRang
 	}
 	if limit := c.limits.MaxRange.Seconds(); limit > 0 && back.seconds > limit {
 		c.failf(at, "selector %s looks back %s s in all, range, offset and subqueries together; maxRangeSeconds allows %s s",
-			written(c.template, at), decimalOf(back.seconds), decimalOf(limit))
+			c.written(at), decimalOf(back.seconds), decimalOf(limit))
 	}
 	if c.limits.RequireNamespaceMatcher && !slices.ContainsFunc(s.LabelMatchers, c.isNamespaceMatcher) {
-		c.failf(at, "selector %s lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", written(c.template, at))
+		c.failf(at, "selector %s lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", c.written(at))
 	}
 }
 
@@ -125,11 +123,11 @@ func (c *queryCheck) isNamespaceMatcher(m *labels.Matcher) bool {
 func (c *queryCheck) durations(at posrange.PositionRange, length, offset time.Duration, computed ...*parser.DurationExpr) bool {
 	switch {
 	case slices.ContainsFunc(computed, func(d *parser.DurationExpr) bool { return d != nil }):
-		c.failf(at, "%s has a computed duration; write it out, as in [5m] or offset 1h", written(c.template, at))
+		c.failf(at, "%s has a computed duration; write it out, as in [5m] or offset 1h", c.written(at))
 	case length <= 0, offset == math.MinInt64:
-		c.failf(at, "%s has a range or offset that is no usable duration", written(c.template, at))
+		c.failf(at, "%s has a range or offset that is no usable duration", c.written(at))
 	case offset < 0:
-		c.failf(at, "%s has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past", written(c.template, at))
+		c.failf(at, "%s has a negative offset and looks into the future, where there are no samples; leave the offset out, or write offset 5m for the past", c.written(at))
 	default:
 		return true
 	}
@@ -140,7 +138,7 @@ func (c *queryCheck) durations(at posrange.PositionRange, length, offset time.Du
 // "@ end()" are the time of the evaluation.
 func (c *queryCheck) movingTime(at posrange.PositionRange, timestamp *int64) bool {
 	if timestamp != nil {
-		c.failf(at, "%s is fixed to one time by @, so it never shows the load now; use offset", written(c.template, at))
+		c.failf(at, "%s is fixed to one time by @, so it never shows the load now; use offset", c.written(at))
 	}
 	return timestamp == nil
 }

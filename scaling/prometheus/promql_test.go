@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,19 +163,51 @@ func TestFC10_EverySelectorMustCarryTheNamespaceWhereThatIsRequired(t *testing.T
 }
 
 func TestTheNamespaceIsKnownByItsPlaceholderAndNotByAValue(t *testing.T) {
-	for _, literal := range []string{
-		`"$namespa"`, `'$namespa'`, "`$namespa`", `"\x24namespa"`, `"$0000000"`, `"$0000001"`, `"production"`,
-	} {
-		// Whatever value stands for the placeholder, none of the strings has it too.
-		query := `sum(a{namespace=` + literal + `}) + sum(b{x="$namespa",y="$0000000",z="$0000001",namespace=$namespace}) + sum(c)`
-		got := texts(t, CheckQuery(query, QueryLimits{RequireNamespaceMatcher: true}))
+	for _, literal := range []string{`"$0"`, `'$1'`, "`$2`", `"\x240"`, `"$3"`, `"$4"`, `"production"`, `$target`, `$shard`} {
+		// Whatever value stands for the placeholder, neither the strings nor the other
+		// placeholders have it too.
+		query := `sum(a{namespace=` + literal + `}) + sum(b{w="$0",x="$1",y="$2",z=$shard,namespace=$namespace}) + sum(c)`
+		got := texts(t, CheckQuery(query, QueryLimits{RequireNamespaceMatcher: true, Parameters: []string{"shard"}}))
 		require.Len(t, got, 2, literal)
 		assert.Equal(t, "position 5: selector a{namespace="+literal+"} lacks namespace=$namespace, which requireNamespaceMatcher asks of every selector", got[0])
 		assert.Contains(t, got[1], "selector c lacks", literal)
 	}
-	got := texts(t, CheckQuery(`sum("$namespa") + $namespace`, QueryLimits{}))
+	got := texts(t, CheckQuery(`sum("$0") + $namespace`, QueryLimits{}))
 	require.NotEmpty(t, got)
-	assert.NotContains(t, strings.Join(got, " "), "$0000000", "the value is shown to nobody")
+	assert.NotContains(t, strings.Join(got, " "), "$1", "the value is shown to nobody")
+}
+
+func TestFaultsAreFoundInTheTemplateWhateverLengthItsPlaceholdersHave(t *testing.T) {
+	limits := QueryLimits{MaxRange: time.Hour, Parameters: []string{"a", "a_parameter_with_a_very_long_name_indeed"}}
+	for name, tc := range map[string]struct {
+		query string
+		want  []string
+	}{
+		"after a short one":   {`sum(up{x=$a}) + down[2h]`, []string{`position 17: binary expression must contain only scalar and instant vector types`}},
+		"a selector after it": {`sum(up{x=$a}) + sum(rate(down[2h]))`, []string{"position 26: selector down[2h] looks back 7200 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
+		"a selector with one": {`sum(rate(up{x=$a}[2h]))`, []string{"position 10: selector up{x=$a}[2h] looks back 7200 s in all, range, offset and subqueries together; maxRangeSeconds allows 3600 s"}},
+		"a long one": {`sum(rate(up{x=$a_parameter_with_a_very_long_name_indeed,y=$a}[2h])) + b[1m`, []string{
+			`position 75: unclosed left bracket`}},
+		"in place of a name": {`sum(up) $a_parameter_with_a_very_long_name_indeed`, []string{"position 9: unexpected string $a_parameter_with_a_very_long_name_indeed"}},
+		"the short one":      {`sum(up) $a`, []string{"position 9: unexpected string $a"}},
+		"a line further on":  {"sum(up{x=$a,\n  y=$a_parameter_with_a_very_long_name_indeed,\n  z=}\n)", []string{`position 65 (line 3, column 5): unexpected "}" in label matching, expected string`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := texts(t, CheckQuery(tc.query, limits))
+			require.Len(t, got, len(tc.want), "%v", got)
+			for i := range got {
+				assert.Contains(t, got[i], tc.want[i])
+			}
+		})
+	}
+}
+
+func TestAParameterIsAPlaceholderOnlyWhereItIsDeclared(t *testing.T) {
+	assert.Empty(t, CheckQuery(`sum(up{queue=$queue})`, QueryLimits{Parameters: []string{"queue"}}))
+	got := texts(t, CheckQuery(`sum(up{queue=$queues})`, QueryLimits{Parameters: []string{"queue", "shard"}}))
+	assert.Equal(t, []string{"position 14: unknown placeholder $queues; $namespace, $target and the declared parameters are the placeholders: $queue, $shard"}, got)
+	got = texts(t, CheckQuery(`sum(up{queue=$queue})`, QueryLimits{}))
+	assert.Equal(t, []string{"position 14: unknown placeholder $queue; $namespace and $target are the placeholders; declare others as parameters"}, got)
 }
 
 func TestTheStepsOfASubqueryAreBounded(t *testing.T) {
@@ -222,16 +253,6 @@ func TestRepetitionsThatWouldFillTheMemoryAreRefused(t *testing.T) {
 			require.Len(t, got, 1)
 			assert.Contains(t, got[0], says)
 		})
-	}
-}
-
-func TestSampleValuesAreAsLongAsTheirPlaceholders(t *testing.T) {
-	for _, template := range []string{`up`, `up{a="$namespa"}`, `up{a="$namespa",b="$0000000"}`} {
-		parts, err := splitTemplate(template)
-		require.NoError(t, err)
-		vars := sampleVars(parts)
-		assert.Len(t, strconv.Quote(vars.Namespace), len("$namespace"))
-		assert.Len(t, strconv.Quote(vars.Target), len("$target"))
 	}
 }
 
@@ -288,18 +309,30 @@ func FuzzCheckQuery(f *testing.F) {
 		`rate(up[1e308])`, `up offset -9223372036854775807`, `up[5m:0.0000000001]`, `up[0x7fffffffffffffff]`,
 		"up{a=\"\xff\xfe\"}", "\xff$namespace", `{"\x24namespa"="$"}`,
 	} {
-		f.Add(seed, true)
+		f.Add(seed, true, false)
 	}
-	f.Fuzz(func(t *testing.T, template string, required bool) {
+	f.Add(`sum(up{queue=$queue,a=$q}) + $q`, false, false)
+	f.Add(`label_replace(count_values by (namespace) ("x", a) / on (x) group_left (deployment) b, "deployment", "", "", "")`, false, true)
+	f.Fuzz(func(t *testing.T, template string, required, forMany bool) {
+		limits := QueryLimits{MaxRange: time.Hour, RequireNamespaceMatcher: required, Parameters: []string{"q", "queue"}}
+		if forMany {
+			limits.Series = SeriesLabels{Namespace: "namespace", Target: "deployment"}
+		}
 		began := time.Now()
-		errs := CheckQuery(template, QueryLimits{MaxRange: time.Hour, RequireNamespaceMatcher: required})
+		errs := CheckQuery(template, limits)
 		require.Less(t, time.Since(began), 5*time.Second)
 		require.LessOrEqual(t, len(errs), maxQueryErrors+1)
 		for _, err := range errs {
 			require.Less(t, len(err.Error()), 600)
 		}
 		if len(errs) == 0 {
-			_, err := Render(template, Vars{Namespace: "production", Target: "web"})
+			vars := Vars{Namespace: "production", Target: "web", Parameters: map[string]string{"q": "a", "queue": "b"}}
+			if forMany {
+				vars = Vars{}
+			}
+			query, err := Render(template, vars)
+			require.NoError(t, err)
+			_, err = queries.ParseExpr(query)
 			require.NoError(t, err)
 		}
 	})

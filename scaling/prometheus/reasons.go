@@ -8,16 +8,33 @@ const (
 	ReasonNoData = "NoData"
 	// ReasonMultipleSeries: the query returned more than one series.
 	ReasonMultipleSeries = "MultipleSeries"
+	// ReasonDuplicateSeries: several series of an answer for many targets are for
+	// this one.
+	ReasonDuplicateSeries = "DuplicateSeries"
 	// ReasonInvalidValue: the value is NaN, infinite or negative.
 	ReasonInvalidValue = "InvalidValue"
 	// ReasonHistogramSample: the sample is a native histogram, not a number.
 	ReasonHistogramSample = "HistogramSample"
 	// ReasonStaleSample: the sample is older than the query allows.
 	ReasonStaleSample = "StaleSample"
+	// ReasonBudgetExceeded: the queries of the profile or the endpoint use up its
+	// budget, so that the sample is older than the query allows, or there is none
+	// yet.
+	ReasonBudgetExceeded = "BudgetExceeded"
+	// ReasonEndpointBusy: the query waits behind others of the endpoint, so that the
+	// sample is older than the query allows, or there is none yet.
+	ReasonEndpointBusy = "EndpointBusy"
+	// ReasonStaleSource: the freshness query says that what the sample rests on is
+	// too old, or too few of its sources are healthy.
+	ReasonStaleSource = "StaleSource"
+	// ReasonFreshnessUnknown: the freshness query has no valid answer, or none yet that
+	// is as new as the sample, which then can be used to scale up only.
+	ReasonFreshnessUnknown = "FreshnessUnknown"
 	// ReasonFutureSample: the sample lies more than MaxClockSkew ahead of the
 	// operator's clock, so that its age cannot be known.
 	ReasonFutureSample = "FutureSample"
-	// ReasonUnexpectedResultType: the result is neither a vector nor a scalar.
+	// ReasonUnexpectedResultType: the result is neither a vector nor a scalar, or it
+	// is a scalar where series for many targets are asked for.
 	ReasonUnexpectedResultType = "UnexpectedResultType"
 	// ReasonPartialResponse: the server warned that the answer is incomplete.
 	// The sample can be used to scale up only.
@@ -48,7 +65,10 @@ const (
 	ReasonRedirected = "Redirected"
 	// ReasonBadResponse: the answer is not one of the Prometheus HTTP API.
 	ReasonBadResponse = "BadResponse"
-	// ReasonResponseTooLarge: the answer exceeds the endpoint's max_response_bytes.
+	// ReasonTooManySeries: the answer has more series than the profile allows.
+	ReasonTooManySeries = "TooManySeries"
+	// ReasonResponseTooLarge: the answer exceeds the profile's maxResponseBytes or the
+	// endpoint's max_response_bytes.
 	ReasonResponseTooLarge = "ResponseTooLarge"
 	// ReasonUnknownEndpoint: the operator's configuration has no such endpoint.
 	ReasonUnknownEndpoint = "UnknownEndpoint"

@@ -5,18 +5,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestRenderPutsQuotedValuesInPlaceOfPlaceholders(t *testing.T) {
-	vars := Vars{Namespace: "production", Target: "order-service"}
+	vars := Vars{Namespace: "production", Target: "order-service", Parameters: map[string]string{"queue": "orders", "a": "1", "namespace": "other"}}
 	cases := map[string]struct{ template, want string }{
 		"both placeholders": {
 			`sum(rate(http_requests_total{namespace=$namespace,deployment=$target}[1m]))`,
 			`sum(rate(http_requests_total{namespace="production",deployment="order-service"}[1m]))`,
 		},
 		"one of them twice":           {`a{n=$namespace} + b{n=$namespace}`, `a{n="production"} + b{n="production"}`},
+		"parameters":                  {`up{q=$queue,n=$namespace,a=$a}`, `up{q="orders",n="production",a="1"}`},
 		"none":                        {`vector(1)`, `vector(1)`},
 		"at the very end":             {`label_replace(up, $target`, `label_replace(up, "order-service"`},
 		"dollar in a double string":   {`up{p=~"api-.*$"}`, `up{p=~"api-.*$"}`},
@@ -38,7 +42,7 @@ func TestRenderPutsQuotedValuesInPlaceOfPlaceholders(t *testing.T) {
 			got, err := Render(c.template, vars)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
-			assert.NoError(t, ValidateTemplate(c.template))
+			assert.NoError(t, ValidateTemplate(c.template, "queue", "a"))
 		})
 	}
 }
@@ -51,9 +55,11 @@ func TestTemplatesThatCannotBeRenderedAreRefused(t *testing.T) {
 		"placeholder in quotes":       {`up{n="$namespace"}`, `position 6: placeholder $namespace stands inside a string; drop the quotes, as in label=$namespace`},
 		"placeholder in single quote": {`up{n='$target'}`, "placeholder $target stands inside a string"},
 		"placeholder in raw string":   {"up{n=`$target`}", "placeholder $target stands inside a string"},
+		"parameter in quotes":         {`up{n="a$queue"}`, "placeholder $queue stands inside a string"},
+		"braced parameter in quotes":  {`up{n="${ queue}"}`, "placeholder $queue stands inside a string"},
 		"placeholder within a regexp": {`up{pod=~"$target-.*"}`, "placeholder $target stands inside a string"},
 		"braced placeholder":          {`up{n="${namespace}"}`, "placeholder $namespace stands inside a string"},
-		"unknown placeholder":         {`up{c=$cluster}`, "position 6: unknown placeholder $cluster; $namespace and $target are the placeholders"},
+		"unknown placeholder":         {`up{c=$cluster}`, "position 6: unknown placeholder $cluster; $namespace, $target and the declared parameters are the placeholders: $queue"},
 		"longer than a known one":     {`up{c=$targets}`, "unknown placeholder $targets"},
 		"in another case":             {`up{c=$Target}`, "unknown placeholder $Target"},
 		"dollar alone":                {`up{c=$}`, "begins no placeholder"},
@@ -67,10 +73,10 @@ func TestTemplatesThatCannotBeRenderedAreRefused(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := ValidateTemplate(c.template)
+			err := ValidateTemplate(c.template, "queue")
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), c.says)
-			_, rendered := Render(c.template, Vars{Namespace: "n", Target: "t"})
+			_, rendered := Render(c.template, Vars{Namespace: "n", Target: "t", Parameters: map[string]string{"queue": "q"}})
 			assert.EqualError(t, rendered, err.Error())
 		})
 	}
@@ -81,22 +87,56 @@ func TestPlaceholderWithoutAValueIsRefused(t *testing.T) {
 	assert.EqualError(t, err, "query: no value for $namespace")
 	_, err = Render(`up{n=$namespace}`, Vars{Namespace: "n"})
 	assert.NoError(t, err, "a placeholder that does not occur needs no value")
+	_, err = Render(`up{q=$queue}`, Vars{Parameters: map[string]string{"queue": ""}})
+	assert.EqualError(t, err, "query: no value for $queue")
+	_, err = Render(`up{n=$namespace}`, Vars{Parameters: map[string]string{"namespace": "other"}})
+	assert.EqualError(t, err, "query: no value for $namespace", "a parameter cannot stand in for it")
 }
 
-func TestFC10_HostileNamesStayInsideTheirLiteral(t *testing.T) {
-	hostile := []string{
-		`"} or vector(1e9) #`, `'} or vector(1e9) #`, "`} or vector(1e9) #", `\`, `\"`, "a\nb", "a\r#", "\x00", "\xff", "é", `$namespace`, `"`,
-	}
-	for _, name := range hostile {
-		t.Run(strconv.Quote(name), func(t *testing.T) {
-			query, err := Render(`sum(x{namespace=$namespace,deployment=$target})`, Vars{Namespace: name, Target: "web"})
+func TestFC10_HostileValuesStayInsideTheirLiteral(t *testing.T) {
+	for _, value := range []string{
+		`"} or vector(1e9) #`, `'} or vector(1e9) #`, "`} or vector(1e9) #", `\`, `\"`, "a\nb", "a\r#", "\x00", "é", `$namespace`, `$queue`, `"`, ".*", "a\u2028b", "\ufeff", "\ufffd", "\xff",
+	} {
+		t.Run(strconv.Quote(value), func(t *testing.T) {
+			// The same value for all three.
+			query, err := Render(`sum(x{namespace=$namespace,deployment=$target,queue=$queue})`,
+				Vars{Namespace: value, Target: value, Parameters: map[string]string{"queue": value}})
 			require.NoError(t, err)
-			// A placeholder in a value is refused as a template, so this reads
-			// the query by the same rules but below that check.
-			texts := literals(t, query)
-			require.Equal(t, []string{name, "web"}, texts)
+			assert.Equal(t, []string{value, value, value}, literals(t, query))
+
+			expr, err := queries.ParseExpr(query)
+			require.NoError(t, err)
+			assert.Equal(t, map[string]string{"__name__": "x", "namespace": value, "deployment": value, "queue": value}, matchers(t, expr))
 		})
 	}
+}
+
+func TestAnyValueIsWholeInItsLiteral(t *testing.T) {
+	text := rapid.OneOf(
+		rapid.String(),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 20), func(b []byte) string { return string(b) }),
+		rapid.StringMatching("[\"'`\\\\#{}$, \n\r\t]{0,20}"),
+	)
+	rapid.Check(t, func(rt *rapid.T) {
+		requireWholeLiterals(t, Vars{
+			Namespace: text.Draw(rt, "namespace"), Target: text.Draw(rt, "target"),
+			Parameters: map[string]string{"queue": text.Draw(rt, "queue")},
+		})
+	})
+}
+
+// matchers are those of the only selector of an expression, as Prometheus' parser
+// reads it. All of them must be equalities.
+func matchers(tb testing.TB, expr parser.Expr) map[string]string {
+	tb.Helper()
+	values := map[string]string{}
+	selectors := parser.ExtractSelectors(expr)
+	require.Len(tb, selectors, 1)
+	for _, m := range selectors[0] {
+		require.Equal(tb, labels.MatchEqual, m.Type)
+		values[m.Name] = m.Value
+	}
+	return values
 }
 
 // literals reads a query by PromQL's lexical rules and returns the values of
@@ -122,19 +162,22 @@ func literals(tb testing.TB, query string) []string {
 }
 
 func FuzzRender(f *testing.F) {
-	f.Add(`sum(x{namespace=$namespace,deployment=$target})`, "production", "web")
-	f.Add("a{b='\\'',c=`\\`} # $x\n + $target", `"} or vector(1e9) #`, "\\")
-	f.Add(`up{p=~"api-.*$",n="$namespace"}`, "\xff", "\n")
-	f.Fuzz(func(t *testing.T, template, namespace, target string) {
-		query, err := Render(template, Vars{Namespace: namespace, Target: target})
+	f.Add(`sum(x{namespace=$namespace,deployment=$target})`, "production", "web", "orders")
+	f.Add("a{b='\\'',c=`\\`} # $x\n + $target", `"} or vector(1e9) #`, "\\", "'")
+	f.Add(`up{p=~"api-.*$",n="$namespace"}`, "\xff", "\n", "`")
+	f.Add(`up{p=~"$1",q=$queue}`, "1e-2147483648", "Ki", `"} or vector(1e9) #`)
+	f.Fuzz(func(t *testing.T, template, namespace, target, queue string) {
+		vars := Vars{Namespace: namespace, Target: target, Parameters: map[string]string{"queue": queue}}
+		requireWholeLiterals(t, vars)
+		query, err := Render(template, vars)
 		if err != nil {
 			assert.Empty(t, query)
 			return
 		}
-		require.NoError(t, ValidateTemplate(template))
+		require.NoError(t, ValidateTemplate(template, "queue"))
 		// What is not a placeholder is unchanged, and each placeholder became
 		// exactly one literal with the value.
-		parts, err := splitTemplate(template)
+		parts, err := splitTemplate(template, placeholders{"queue"})
 		require.NoError(t, err)
 		rest := query
 		for _, p := range parts {
@@ -143,19 +186,32 @@ func FuzzRender(f *testing.F) {
 				rest = rest[len(p.text):]
 				continue
 			}
-			want := namespace
-			if p.text == "$target" {
-				want = target
-			}
 			quoted, err := strconv.QuotedPrefix(rest)
 			require.NoError(t, err)
 			value, err := strconv.Unquote(quoted)
 			require.NoError(t, err)
-			require.Equal(t, want, value)
+			require.Equal(t, map[string]string{"$namespace": namespace, "$target": target, "$queue": queue}[p.text], value)
 			rest = rest[len(quoted):]
 		}
 		require.Empty(t, rest)
 	})
+}
+
+// requireWholeLiterals renders a query of a known form: whatever the values are, it
+// parses, and each is one matcher's value, all of it.
+func requireWholeLiterals(t *testing.T, vars Vars) {
+	t.Helper()
+	query, err := Render(`sum(x{namespace=$namespace,deployment=$target,queue=$queue})`, vars)
+	if vars.Namespace == "" || vars.Target == "" || vars.Parameters["queue"] == "" {
+		require.Error(t, err)
+		return
+	}
+	require.NoError(t, err)
+	expr, err := queries.ParseExpr(query)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"__name__": "x", "namespace": vars.Namespace, "deployment": vars.Target, "queue": vars.Parameters["queue"],
+	}, matchers(t, expr))
 }
 
 func TestExcerptIsOneShortLineWithoutSecrets(t *testing.T) {
@@ -173,6 +229,12 @@ func TestExcerptIsOneShortLineWithoutSecrets(t *testing.T) {
 		"host and port":   {"no route to prom-0:9090", "no route to [address]"},
 		"token":           {"token=abcdef123456, x-api-key: AKIA123", "[credential], [credential]"},
 		"password":        {"password=hunter2", "[credential]"},
+		"quoted password": {`{password="hun ter2"} or pwd='x'`, "{[credential]} or [credential]"},
+		"JSON":            {`{"token":"abc","n":1}`, `{"[credential],"n":1}`},
+		"escaped JSON":    {`{\"client_secret\": \"abc\"}`, `{\"[credential]\"}`},
+		"underscores":     {"access_token=abc api_key: def", "[credential] [credential]"},
+		"web token":       {"eyJhbGciOiJIUzI1NiJ9.eyJz_dWIi.sig-nature expired", "[credential] expired"},
+		"cookie":          {"bad header Set-Cookie: session=abc; Path=/", "bad header [credential]"},
 		"parser position": {`1:15: parse error: unexpected "}"`, `1:15: parse error: unexpected "}"`},
 		"broken encoding": {"a\xffb", "ab"},
 		"long":            {strings.Repeat("x", 300), strings.Repeat("x", 253) + "…"},

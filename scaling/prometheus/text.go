@@ -20,7 +20,10 @@ var (
 		`|\b[A-Za-z][A-Za-z0-9.-]*:\d{2,5}\b` +
 		`|\b[A-Za-z0-9-]+(\.[A-Za-z0-9-]+){2,}\b`)
 	credential = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+` +
-		`|\b[a-z0-9-]*(password|passwd|secret|token|api-?key)[a-z0-9-]*\s*[=:]\s*[^\s,;"']+`)
+		`|\beyJ[\w-]{5,}(\.[\w-]*)*` + // a JSON web token
+		`|\b(set-)?cookie\s*:.*` +
+		`|\b[\w-]*(password|passwd|pwd|secret|token|api[-_]?key)[\w-]*[\\"']*\s*[=:!~]+\s*` +
+		`("[^"]*"?|'[^']*'?|[\\"']*[^\s,;"'\\]+)`)
 )
 
 // excerpt makes a text of others fit for people to see: one line, without
