@@ -1,8 +1,9 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Bounds and defaults of an AutoScaler. The CRD schema states the same numbers;
@@ -20,6 +21,10 @@ const (
 	// DefaultScaleDownStabilizationSeconds is the length of the scale-down
 	// window where none is given; it is the HPA's.
 	DefaultScaleDownStabilizationSeconds = 300
+	// MaxParameters is the largest number of parameters of one metric.
+	MaxParameters = 16
+	// MaxPauseReasonLength bounds spec.pauseReason, in characters.
+	MaxPauseReasonLength = 256
 )
 
 // AutoScaler keeps the replica count of one Deployment of its namespace at what
@@ -70,6 +75,7 @@ type AutoScalerList struct {
 // AutoScalerSpec is the contract between a service and the autoscaler.
 //
 // +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.fallback) || self.fallback.floorReplicas <= self.maxReplicas",message="floorReplicas must be at most maxReplicas",fieldPath=".fallback.floorReplicas"
 type AutoScalerSpec struct {
 	// targetRef names the apps/v1 Deployment of the same namespace whose replica
 	// count is managed.
@@ -102,8 +108,22 @@ type AutoScalerSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
+	// pausedUntil is when a pause ends by itself, as "2026-11-27T06:00:00Z". It has no
+	// effect unless paused is set. Not set: the pause lasts until paused is unset.
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	PausedUntil *metav1.Time `json:"pausedUntil,omitempty"`
+
+	// pauseReason tells others why, and whom to ask; at most 256 characters. It is
+	// repeated in the conditions while paused.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	PauseReason string `json:"pauseReason,omitempty"`
+
 	// dryRun only recommends: it takes no claim, never writes, and may stand
-	// beside another autoscaler of the same Deployment.
+	// beside another autoscaler of the same Deployment. It keeps a count of its own,
+	// status.shadow, as if it had written each of its decisions.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
@@ -126,6 +146,25 @@ type AutoScalerSpec struct {
 	// behavior of its own.
 	// +optional
 	Behavior *Behavior `json:"behavior,omitempty"`
+
+	// fallback raises the count when no metric has been usable for long. Not set:
+	// the count is held.
+	// +optional
+	Fallback *Fallback `json:"fallback,omitempty"`
+
+	// schedules move the bounds, or freeze the count, at times that are known before:
+	// warm-up ahead of an event, a cap at night, a maintenance window. At most 20.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Schedules []Schedule `json:"schedules,omitempty"`
+}
+
+// PausedAt says whether the AutoScaler is paused at a time: a pause with an end is
+// over at that instant.
+func (a *AutoScaler) PausedAt(now time.Time) bool {
+	return a.Spec.Paused && (a.Spec.PausedUntil == nil || now.Before(a.Spec.PausedUntil.Time))
 }
 
 // ClaimPolicy says what happens while another AutoScaler holds the Deployment.
@@ -200,202 +239,16 @@ type MetricSpec struct {
 	// +optional
 	MaxAgeSeconds int32 `json:"maxAgeSeconds,omitempty"`
 
+	// parameters are values for the placeholders that the profile declares beside
+	// $namespace and $target; each goes into the query as a quoted string. At most 16;
+	// names as "queue_name", values of 1 to 253 characters that the profile allows.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 63 && size(self[k]) >= 1 && size(self[k]) <= 253)",message="a name has at most 63 characters, and a value 1 to 253"
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+
 	// behavior replaces the common behavior, as a whole, for this metric's
 	// recommendation.
 	// +optional
 	Behavior *Behavior `json:"behavior,omitempty"`
-}
-
-// Behavior limits how fast the replica count moves.
-type Behavior struct {
-	// scaleUpMaxStep is the most replicas added per poll interval. Not set: no
-	// limit.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100000
-	// +optional
-	ScaleUpMaxStep *int32 `json:"scaleUpMaxStep,omitempty"`
-
-	// scaleDownMaxStep is the most replicas removed per poll interval. Not set:
-	// no limit.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100000
-	// +optional
-	ScaleDownMaxStep *int32 `json:"scaleDownMaxStep,omitempty"`
-
-	// scaleDownStabilizationSeconds is the length of the window whose highest
-	// recommendation counts when scaling down, 0 (none) to 86400. Not set: the
-	// platform's default, else 300.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=86400
-	// +optional
-	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
-
-	// scaleDownMinIntervalSeconds is the least time between two successful
-	// scale-downs, 0 (none) to 86400.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=86400
-	// +optional
-	ScaleDownMinIntervalSeconds *int32 `json:"scaleDownMinIntervalSeconds,omitempty"`
-}
-
-// AutoScalerStatus is what the operator saw and decided. Each number belongs to
-// one stage of the decision; none stands for another.
-type AutoScalerStatus struct {
-	// observedGeneration is the spec that this status speaks of. It says nothing
-	// of the metrics, which are evaluated again at every poll.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// targetUID is the Deployment that was looked at. After a change of it
-	// nothing is written until the claim is confirmed and a new window has
-	// passed.
-	// +optional
-	TargetUID types.UID `json:"targetUID,omitempty"`
-	// targetReplicas is the Deployment's spec.replicas after the last evaluation
-	// that changed this status.
-	// +optional
-	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
-	// readyReplicas is the Deployment's status.readyReplicas.
-	// +optional
-	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// recommendedReplicas is the raw demand of the usable metrics. It may exceed
-	// maxReplicas.
-	// +optional
-	RecommendedReplicas *int32 `json:"recommendedReplicas,omitempty"`
-	// desiredReplicas is the demand after bounds and stabilization: the count the
-	// steps move to.
-	// +optional
-	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// appliedReplicas is the last count that this AutoScaler wrote.
-	// +optional
-	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
-	// lastSuccessfulScaleTime is when it was written.
-	// +optional
-	LastSuccessfulScaleTime *metav1.Time `json:"lastSuccessfulScaleTime,omitempty"`
-	// lastDecision is the value after each stage and the rule that limited it.
-	// +optional
-	LastDecision *DecisionTrace `json:"lastDecision,omitempty"`
-	// contention is set while another writer changes the replica count against this
-	// AutoScaler, which holds it; nothing is written until its retryTime. It is kept for
-	// a quarter of an hour after that, so that a writer that comes back meets a longer
-	// back-off.
-	// +optional
-	Contention *Contention `json:"contention,omitempty"`
-	// memory is what a restarted operator needs to go on without scaling down
-	// early: written with a scale event, and about twelve times per window while
-	// a scale-down is pending.
-	// +optional
-	Memory *DecisionMemory `json:"memory,omitempty"`
-	// conditions: Ready, Bound, TargetAvailable, MetricsAvailable, AbleToScale and
-	// ScalingLimited, each with a reason that docs/conditions.md explains.
-	// +listType=map
-	// +listMapKey=type
-	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// Contention is another writer's change of a replica count that the operator holds.
-type Contention struct {
-	// manager is the field manager that set spec.replicas last; empty where
-	// managedFields name none.
-	// +kubebuilder:validation:MaxLength=1024
-	Manager string `json:"manager"`
-	// from is the count that was changed.
-	From int32 `json:"from"`
-	// to is the count that it was changed to.
-	To int32 `json:"to"`
-	// changes is how many of them came in a row: each after the back-off of the one
-	// before, and within a quarter of an hour of its end.
-	Changes int32 `json:"changes"`
-	// time of the last one, as the operator saw it.
-	Time metav1.Time `json:"time"`
-	// retryTime is when the operator writes again.
-	RetryTime metav1.Time `json:"retryTime"`
-}
-
-// DecisionTrace explains one decision.
-type DecisionTrace struct {
-	// time of the decision.
-	Time metav1.Time `json:"time"`
-	// current is spec.replicas as the decision saw it.
-	Current int32 `json:"current"`
-	// result is the count decided on.
-	Result int32 `json:"result"`
-	// rule that kept the result from being the recommendation, empty when none did.
-	// +optional
-	Rule string `json:"rule,omitempty"`
-	// metrics, one entry each in the order of the spec.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	Metrics []MetricTrace `json:"metrics,omitempty"`
-}
-
-// MetricTrace is one metric's way through the stages.
-type MetricTrace struct {
-	// name of the metric.
-	Name string `json:"name"`
-	// validity of its sample: Valid, ScaleUpOnly or Invalid.
-	Validity string `json:"validity"`
-	// reason why it is not Valid.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// raw is ceil(value / targetPerReplica).
-	Raw int32 `json:"raw"`
-	// bounded is raw within minReplicas and maxReplicas.
-	Bounded int32 `json:"bounded"`
-	// stabilized is bounded after the scale-down window.
-	Stabilized int32 `json:"stabilized"`
-	// limited is stabilized after minimum interval and step.
-	Limited int32 `json:"limited"`
-	// rule that limited this metric's recommendation last.
-	// +optional
-	Rule string `json:"rule,omitempty"`
-}
-
-// DecisionMemory is the policy's memory as a restarted operator needs it.
-type DecisionMemory struct {
-	// targetUID is the Deployment the memory is of.
-	TargetUID types.UID `json:"targetUID"`
-	// observedTime is the last evaluation before it was written.
-	ObservedTime metav1.MicroTime `json:"observedTime"`
-	// lastScaleDownTime is the last successful scale-down.
-	// +optional
-	LastScaleDownTime *metav1.MicroTime `json:"lastScaleDownTime,omitempty"`
-	// stepUp is the current interval's scale-up step.
-	// +optional
-	StepUp *StepMemory `json:"stepUp,omitempty"`
-	// stepDown is the current interval's scale-down step.
-	// +optional
-	StepDown *StepMemory `json:"stepDown,omitempty"`
-	// windows of the metrics.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	// +optional
-	Windows []WindowMemory `json:"windows,omitempty"`
-}
-
-// StepMemory is the start of a poll interval's step and the count it started from.
-type StepMemory struct {
-	Time metav1.MicroTime `json:"time"`
-	Base int32            `json:"base"`
-}
-
-// WindowMemory is one metric's scale-down window.
-type WindowMemory struct {
-	// key identifies what is measured and how.
-	// +kubebuilder:validation:MaxLength=16
-	Key string `json:"key"`
-	// since is when the window began to be covered.
-	Since metav1.MicroTime `json:"since"`
-	// buckets hold the highest recommendation of a twelfth of the window each.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	// +optional
-	Buckets []BucketMemory `json:"buckets,omitempty"`
-}
-
-// BucketMemory is the highest recommendation of a part of the window and the
-// time of the part's last one.
-type BucketMemory struct {
-	Time     metav1.MicroTime `json:"time"`
-	Replicas int32            `json:"replicas"`
 }

@@ -4,7 +4,8 @@ package v1alpha1
 // sentence that is true when it is set.
 
 // ConditionReady: the controller can manage the Deployment. It does not say that
-// the service's pods are ready.
+// the service's pods are ready. While it is not True for the reason of another
+// condition, it has that reason.
 const (
 	ConditionReady = "Ready"
 
@@ -12,7 +13,8 @@ const (
 	ReasonManaging = "Managing"
 	// ReasonInvalidSpec: the spec is refused; nothing is evaluated until it changes.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonPaused: spec.paused is set; recommendations go on, writes do not.
+	// ReasonPaused: spec.paused is set, and spec.pausedUntil, where it is set, has not
+	// come; recommendations go on, writes do not.
 	ReasonPaused = "Paused"
 	// ReasonDryRun: spec.dryRun is set; recommendations only.
 	ReasonDryRun = "DryRun"
@@ -57,18 +59,25 @@ const (
 )
 
 // ConditionMetricsAvailable: every metric has a valid sample. While false the
-// reason is that of the first metric that has none.
+// reason is that of the first metric that has none: one of these, of the package
+// scaling/prometheus, or scaling.ReasonNoReadyReplicas.
 const (
 	ConditionMetricsAvailable = "MetricsAvailable"
 
 	// ReasonSamplesValid: every metric's sample is valid.
 	ReasonSamplesValid = "SamplesValid"
+	// ReasonAwaitingSamples: the metrics have been asked, and not all have been answered
+	// for the first time.
+	ReasonAwaitingSamples = "AwaitingSamples"
 	// ReasonProfileNotFound: a metricProfileRef names no MetricProfile.
 	ReasonProfileNotFound = "ProfileNotFound"
 	// ReasonProfileForbidden: a MetricProfile does not allow this namespace.
 	ReasonProfileForbidden = "ProfileForbidden"
 	// ReasonProfileInvalid: a MetricProfile cannot be used.
 	ReasonProfileInvalid = "ProfileInvalid"
+	// ReasonParametersInvalid: the parameters of a metric are not what its MetricProfile
+	// declares.
+	ReasonParametersInvalid = "ParametersInvalid"
 )
 
 // ConditionAbleToScale: the next write of the replica count is allowed and would
@@ -107,6 +116,14 @@ const (
 	ReasonAtMaxReplicas = "AtMaxReplicas"
 	// ReasonScaleUpStepLimited: scaleUpMaxStep limits the move.
 	ReasonScaleUpStepLimited = "ScaleUpStepLimited"
+	// ReasonScaleUpRateLimited: scaleUpRate limits what is added within its period.
+	ReasonScaleUpRateLimited = "ScaleUpRateLimited"
+	// ReasonScaleUpStabilized: a lower recommendation lies within the scale-up window,
+	// or that window is not covered yet.
+	ReasonScaleUpStabilized = "ScaleUpStabilized"
+	// ReasonWithinTolerance: the demand is so near to the count that toleranceUp or
+	// toleranceDown holds it.
+	ReasonWithinTolerance = "WithinTolerance"
 	// ReasonScaleDownStepLimited: scaleDownMaxStep limits the move.
 	ReasonScaleDownStepLimited = "ScaleDownStepLimited"
 	// ReasonScaleDownStabilized: a higher recommendation lies within the window,
@@ -118,7 +135,12 @@ const (
 	ReasonSomeMetricsInvalid = "SomeMetricsInvalid"
 	// ReasonAllMetricsInvalid: no metric is usable; the count is held.
 	ReasonAllMetricsInvalid = "AllMetricsInvalid"
-	// ReasonOutOfBounds: the count is outside the bounds and no metric is usable
-	// to move it.
+	// ReasonOutOfBounds: the count is outside the bounds and held there, because not all
+	// metrics are valid.
 	ReasonOutOfBounds = "OutOfBounds"
+	// ReasonFallbackFloor: no metric has been usable for fallback.afterSeconds, and the
+	// count is raised to fallback.floorReplicas.
+	ReasonFallbackFloor = "FallbackFloor"
+	// ReasonFrozen: a schedule in force forbids the move.
+	ReasonFrozen = "Frozen"
 )

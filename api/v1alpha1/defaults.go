@@ -48,10 +48,18 @@ func Default(a *AutoScaler, d Defaults) {
 	if s.Behavior == nil {
 		s.Behavior = &Behavior{}
 	}
-	setIfNil(&s.Behavior.ScaleUpMaxStep, d.Behavior.ScaleUpMaxStep)
-	setIfNil(&s.Behavior.ScaleDownMaxStep, d.Behavior.ScaleDownMaxStep)
-	setIfNil(&s.Behavior.ScaleDownStabilizationSeconds, &window)
-	setIfNil(&s.Behavior.ScaleDownMinIntervalSeconds, d.Behavior.ScaleDownMinIntervalSeconds)
+	defaultBehavior(s.Behavior, &d.Behavior, window)
+}
+
+func defaultBehavior(b, d *Behavior, window int32) {
+	setIfNil(&b.ScaleUpMaxStep, d.ScaleUpMaxStep)
+	setIfNil(&b.ScaleUpRate, d.ScaleUpRate)
+	setIfNil(&b.ScaleUpStabilizationSeconds, d.ScaleUpStabilizationSeconds)
+	setIfNil(&b.ScaleDownMaxStep, d.ScaleDownMaxStep)
+	setIfNil(&b.ScaleDownStabilizationSeconds, &window)
+	setIfNil(&b.ScaleDownMinIntervalSeconds, d.ScaleDownMinIntervalSeconds)
+	b.ToleranceUp = cmp.Or(b.ToleranceUp, d.ToleranceUp)
+	b.ToleranceDown = cmp.Or(b.ToleranceDown, d.ToleranceDown)
 }
 
 // window is the length of the scale-down window. 0 is a value: no window.
@@ -63,7 +71,7 @@ func (d Defaults) window() int32 {
 }
 
 // setIfNil copies the value, so that no two objects share it.
-func setIfNil(to **int32, value *int32) {
+func setIfNil[T any](to **T, value *T) {
 	if *to == nil && value != nil {
 		*to = new(*value)
 	}

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -28,7 +29,10 @@ func TestWhatIsLeftOpenGetsThePlatformsValueElseTheBuiltInOne(t *testing.T) {
 		PollIntervalSeconds: 30, MaxAgeSeconds: 90, ClaimPolicy: v1alpha1.ClaimWait,
 		Behavior: v1alpha1.Behavior{
 			ScaleUpMaxStep: new(int32(8)), ScaleDownMaxStep: new(int32(1)),
+			ScaleUpRate:                   &v1alpha1.ScaleRate{MaxReplicas: 20, PeriodSeconds: 60},
+			ScaleUpStabilizationSeconds:   new(int32(30)),
 			ScaleDownStabilizationSeconds: new(int32(600)), ScaleDownMinIntervalSeconds: new(int32(60)),
+			ToleranceUp: "0.1", ToleranceDown: "50m",
 		},
 	}
 	window := func(s int32) *v1alpha1.Behavior {
@@ -84,11 +88,14 @@ func TestWhatIsLeftOpenGetsThePlatformsValueElseTheBuiltInOne(t *testing.T) {
 }
 
 func TestDefaultsAreNotShared(t *testing.T) {
-	d := v1alpha1.Defaults{Behavior: v1alpha1.Behavior{ScaleUpMaxStep: new(int32(8))}}
+	d := v1alpha1.Defaults{Behavior: v1alpha1.Behavior{
+		ScaleUpMaxStep: new(int32(8)), ScaleUpRate: &v1alpha1.ScaleRate{MaxReplicas: 20, PeriodSeconds: 60},
+	}}
 	a := bare()
 	v1alpha1.Default(a, d)
-	*a.Spec.Behavior.ScaleUpMaxStep = 1
+	*a.Spec.Behavior.ScaleUpMaxStep, a.Spec.Behavior.ScaleUpRate.MaxReplicas = 1, 1
 	assert.Equal(t, int32(8), *d.Behavior.ScaleUpMaxStep)
+	assert.Equal(t, int32(20), d.Behavior.ScaleUpRate.MaxReplicas)
 }
 
 func TestAnObjectThatIsGoingOrCannotBeReadIsLeftAlone(t *testing.T) {
@@ -110,15 +117,31 @@ func optional(t *rapid.T, name string, low, high int32) *int32 {
 	return new(rapid.Int32Range(low, high).Draw(t, name))
 }
 
+func drawRate(t *rapid.T, name string) *v1alpha1.ScaleRate {
+	if !rapid.Bool().Draw(t, name+" is set") {
+		return nil
+	}
+	return &v1alpha1.ScaleRate{
+		MaxReplicas:   rapid.Int32Range(1, 100000).Draw(t, name),
+		PeriodSeconds: rapid.Int32Range(1, 3600).Draw(t, name+" period"),
+	}
+}
+
+var tolerances = []string{"", "0", "0.1", "100m", "1"}
+
 func drawBehavior(t *rapid.T, name string) *v1alpha1.Behavior {
 	if !rapid.Bool().Draw(t, name) {
 		return nil
 	}
 	return &v1alpha1.Behavior{
 		ScaleUpMaxStep:                optional(t, name+".up", 1, 100000),
+		ScaleUpRate:                   drawRate(t, name+".rate"),
+		ScaleUpStabilizationSeconds:   optional(t, name+".up window", 0, 3600),
 		ScaleDownMaxStep:              optional(t, name+".down", 1, 100000),
 		ScaleDownStabilizationSeconds: optional(t, name+".window", 0, 86400),
 		ScaleDownMinIntervalSeconds:   optional(t, name+".interval", 0, 86400),
+		ToleranceUp:                   rapid.SampledFrom(tolerances).Draw(t, name+".tolerance up"),
+		ToleranceDown:                 rapid.SampledFrom(tolerances).Draw(t, name+".tolerance down"),
 	}
 }
 
@@ -160,9 +183,7 @@ func TestDefaultingIsIdempotentKeepsWhatIsSetAndStaysValid(t *testing.T) {
 		if before.Spec.ClaimPolicy != "" {
 			assert.Equal(t, before.Spec.ClaimPolicy, a.Spec.ClaimPolicy)
 		}
-		if b := before.Spec.Behavior; b != nil && b.ScaleDownStabilizationSeconds != nil {
-			assert.Equal(t, b.ScaleDownStabilizationSeconds, a.Spec.Behavior.ScaleDownStabilizationSeconds)
-		}
+		assertKept(t, before.Spec.Behavior, a.Spec.Behavior)
 		assert.Equal(t, before.Spec.Metrics[0].Behavior == nil, a.Spec.Metrics[0].Behavior == nil)
 		again := a.DeepCopy()
 		v1alpha1.Default(again, d)
@@ -170,10 +191,43 @@ func TestDefaultingIsIdempotentKeepsWhatIsSetAndStaysValid(t *testing.T) {
 	})
 }
 
+// assertKept expects that whatever a behavior had set is what it was.
+func assertKept(t assert.TestingT, before, after *v1alpha1.Behavior) {
+	if before == nil {
+		return
+	}
+	was, is := reflect.ValueOf(*before), reflect.ValueOf(*after)
+	for i := range was.NumField() {
+		if !was.Field(i).IsZero() {
+			assert.Equal(t, was.Field(i).Interface(), is.Field(i).Interface(), was.Type().Field(i).Name)
+		}
+	}
+}
+
+// Each field that a platform may give a default for has one, so that a field that is
+// added later cannot be forgotten here.
+func TestEveryFieldOfABehaviorHasAPlatformDefault(t *testing.T) {
+	d := v1alpha1.Behavior{
+		ScaleUpMaxStep: new(int32(8)), ScaleDownMaxStep: new(int32(1)),
+		ScaleUpRate:                   &v1alpha1.ScaleRate{MaxReplicas: 20, PeriodSeconds: 60},
+		ScaleUpStabilizationSeconds:   new(int32(30)),
+		ScaleDownStabilizationSeconds: new(int32(600)), ScaleDownMinIntervalSeconds: new(int32(60)),
+		ToleranceUp: "0.1", ToleranceDown: "50m",
+	}
+	a := bare()
+	v1alpha1.Default(a, v1alpha1.Defaults{Behavior: d})
+	for f, v := range reflect.ValueOf(*a.Spec.Behavior).Fields() {
+		assert.False(t, v.IsZero(), f.Name)
+	}
+}
+
 func TestDefaultsOutOfBoundsAreNamed(t *testing.T) {
 	errs := v1alpha1.ValidateDefaults(field.NewPath("defaults"), v1alpha1.Defaults{
 		PollIntervalSeconds: 4, MaxAgeSeconds: 3601, ClaimPolicy: "Perhaps",
-		Behavior: v1alpha1.Behavior{ScaleUpMaxStep: new(int32(0)), ScaleDownStabilizationSeconds: new(int32(86401))},
+		Behavior: v1alpha1.Behavior{
+			ScaleUpMaxStep: new(int32(0)), ScaleUpRate: &v1alpha1.ScaleRate{MaxReplicas: 1},
+			ScaleDownStabilizationSeconds: new(int32(86401)), ToleranceDown: "10%",
+		},
 	})
 	var fields []string
 	for _, err := range errs {
@@ -181,6 +235,7 @@ func TestDefaultsOutOfBoundsAreNamed(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"defaults.pollIntervalSeconds", "defaults.maxAgeSeconds", "defaults.claimPolicy",
-		"defaults.behavior.scaleUpMaxStep", "defaults.behavior.scaleDownStabilizationSeconds",
+		"defaults.behavior.scaleUpMaxStep", "defaults.behavior.scaleUpRate.periodSeconds",
+		"defaults.behavior.scaleDownStabilizationSeconds", "defaults.behavior.toleranceDown",
 	}, fields)
 }

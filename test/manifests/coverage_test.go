@@ -74,6 +74,8 @@ func schemaRules(path string, s *apiextensionsv1.JSONSchemaProps, rules map[stri
 	add(s.Enum != nil, "enum", "Unsupported value")
 	add(s.MinItems != nil, "minItems", "should have at least")
 	add(s.MaxItems != nil, "maxItems", "Too many")
+	add(s.MaxProperties != nil, "maxProperties", "Too many")
+	add(s.Format == "date-time", "format", "must be of type date-time")
 	for _, v := range s.XValidations {
 		rules[path+": "+v.Rule] = ": .*" + regexp.QuoteMeta(v.Message)
 	}
@@ -95,14 +97,27 @@ func schemaRules(path string, s *apiextensionsv1.JSONSchemaProps, rules map[stri
 // unreachable are messages that no manifest of the corpus is answered with, and why.
 var unreachable = map[string]string{
 	// The schema refuses these first; the words are for objects that are stored past it.
-	"must be from %d to %d":                                          "the schema has the bounds",
-	"must be at least minReplicas (%d)":                              "the schema has a rule",
-	"name at least one metric; without one nothing can be decided":   "the schema has minItems",
-	"list the namespaces that may use the profile, or \"*\" for all": "the schema has minItems",
-	"query: is %d bytes long, more than %d":                          "the schema has maxLength",
-	"query: no value for %s":                                         "a name is never empty",
-	"query: is no PromQL expression: %w":                             "a failure of the parser itself",
-	"query: the result is a %s, not a number":                        "PromQL has no more types",
+	"must be from %d to %d":                                                                 "the schema has the bounds",
+	"must be at least minReplicas (%d)":                                                     "the schema has a rule",
+	"name at least one metric; without one nothing can be decided":                          "the schema has minItems",
+	"list the namespaces that may use the profile, or \"*\" for all":                        "the schema has minItems",
+	"query: is %d bytes long, more than %d":                                                 "the schema has maxLength",
+	"query: no value for %s":                                                                "a name is never empty",
+	"query: is no PromQL expression: %w":                                                    "a failure of the parser itself",
+	"query: the result is a %s, not a number":                                               "PromQL has no more types",
+	"must have at most %d characters":                                                       "the schema has maxLength",
+	"must have 1 to %d characters; leave the parameter out for the profile's default":       "the schema has a rule",
+	"must be at most maxReplicas (%d)":                                                      "the schema has a rule",
+	"say when it begins, as \"30 7 * * 1-5\" for half past seven on working days":           "the schema has minLength",
+	"must be at least the schedule's minReplicas (%d)":                                      "the schema has a rule",
+	"is needed for semantics Backlog: the items that arrive per second":                     "the schema has a rule",
+	"is needed for semantics Backlog: the seconds in which the backlog is to be worked off": "the schema has a rule",
+	"is for semantics Backlog only":                                                         "the schema has a rule",
+	"is for series PerTarget only":                                                          "the schema has a rule",
+	"must be the name of a Prometheus label: letters, digits and _, at most 128":            "the schema has a pattern",
+	"must begin with a letter and have at most 63 lower-case letters, digits and _":         "the schema has a pattern",
+	"an empty value cannot be asked for":                                                    "the schema has minLength",
+	"is no schedule of five fields: %T":                                                     "the library makes nothing else of five fields",
 	// They need another moment, configuration or past than one manifest can have;
 	// unit tests of webhook and binding have them.
 	"spec.claimPolicy: AutoScaler %q takes the replica count next; this one stands by until that one goes":                                                                                                                                               onlyAWhile,
@@ -114,17 +129,20 @@ var unreachable = map[string]string{
 	"ownerRef and ownerUID are not set together": brokenByHand,
 	"its epoch cannot grow any more":             brokenByHand,
 	"and %d more warnings":                       "an AutoScaler has no sixteen warnings without the platform's rules",
-	// They are for the log.
-	"asking whether %q may take over Deployment %s: %w":         inTheLog,
-	"the Deployment could not be looked at for warnings":        inTheLog,
-	"other replica managers could not be looked for":            inTheLog,
-	"reading ScaleBinding %s/%s: %w":                            inTheLog,
-	"took over from AutoScaler %s, which no longer asks for it": "a binding's history",
+	// They are for the log, or for a condition.
+	"AutoScaler %q was created earlier, asks for the replica count of Deployment %q too, and takes it next":                                      inACondition,
+	"the replica count of Deployment %q is being claimed by AutoScaler %q; if that one is not created, the claim ends by itself within a minute": inACondition,
+	"asking whether %q may take over Deployment %s: %w":                                                                                          inTheLog,
+	"the Deployment could not be looked at for warnings":                                                                                         inTheLog,
+	"other replica managers could not be looked for":                                                                                             inTheLog,
+	"reading ScaleBinding %s/%s: %w":                                                                                                             inTheLog,
+	"took over from AutoScaler %s, which no longer asks for it":                                                                                  "a binding's history",
 }
 
 const (
 	onlyAWhile   = "only while nobody holds what several ask for"
 	brokenByHand = "the guard and the schema refuse such a binding"
+	inACondition = "an AutoScaler that stands by says so in its condition Bound"
 	inTheLog     = "the requester is told that something could not be looked up"
 )
 
@@ -135,9 +153,12 @@ func TestEveryMessageOfAdmissionHasAManifest(t *testing.T) {
 	corpus := expected(t)
 	needed := map[string]bool{}
 	for _, file := range []string{
-		"api/v1alpha1/validation.go", "scaling/prometheus/template.go",
-		"scaling/prometheus/promql.go", "scaling/prometheus/promql_limits.go",
-		"webhook/check.go", "webhook/claim.go", "webhook/permission.go", "webhook/warnings.go",
+		"api/v1alpha1/validation.go", "api/v1alpha1/validation_metrics.go", "api/v1alpha1/validation_behavior.go",
+		"api/v1alpha1/validation_schedules.go", "api/v1alpha1/validation_profile.go",
+		"scaling/spec/cron.go", "scaling/spec/parameters.go", "scaling/spec/profile.go",
+		"scaling/prometheus/template.go", "scaling/prometheus/promql.go",
+		"scaling/prometheus/promql_limits.go", "scaling/prometheus/promql_labels.go", "scaling/prometheus/promql_specimen.go",
+		"webhook/check.go", "webhook/claim.go", "webhook/permission.go", "webhook/warnings.go", "webhook/warnings_spec.go",
 		"binding/arbiter.go", "binding/managers.go",
 	} {
 		for _, m := range messagesOf(t, filepath.Join("..", "..", filepath.FromSlash(file))) {
