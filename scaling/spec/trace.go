@@ -7,25 +7,26 @@ import (
 	"example.com/platform/autoscale-operator/scaling"
 )
 
-// Trace is the decision as a status explains it.
-func Trace(p *scaling.Policy, o *scaling.Observation, d *scaling.Decision) *v1alpha1.DecisionTrace {
+// Trace is the decision as a status explains it; in is what Policy gave beside p.
+func Trace(p *scaling.Policy, in Schedule, o *scaling.Observation, d *scaling.Decision) *v1alpha1.DecisionTrace {
 	t := &v1alpha1.DecisionTrace{
-		Time:    metav1.NewTime(o.Now),
-		Current: o.Current,
-		Result:  d.Replicas,
-		Rule:    rule(d.Rule),
+		Time:        metav1.NewTime(o.Now),
+		Current:     o.Current,
+		Ready:       o.Ready,
+		MinReplicas: p.MinReplicas,
+		MaxReplicas: p.MaxReplicas,
+		Schedules:   in.Names,
+		Freeze:      string(freezeStatus(p.Freeze)),
+		Result:      d.Replicas,
+		Rule:        rule(d.Rule),
 	}
 	for i := range p.Metrics {
 		m := &d.Metrics[i]
-		trace := v1alpha1.MetricTrace{
-			Name: p.Metrics[i].Name, Validity: m.Validity.String(),
-			Raw: m.Raw, Bounded: m.Bounded, Stabilized: m.Stabilized, Limited: m.Limited,
+		t.Metrics = append(t.Metrics, v1alpha1.MetricTrace{
+			Name: p.Metrics[i].Name, Validity: m.Validity.String(), Reason: m.Reason,
+			Raw: m.Raw, Tolerated: m.Tolerated, Bounded: m.Bounded, Stabilized: m.Stabilized, Limited: m.Limited,
 			Rule: rule(m.Rule),
-		}
-		if i < len(o.Samples) {
-			trace.Reason = o.Samples[i].Reason
-		}
-		t.Metrics = append(t.Metrics, trace)
+		})
 	}
 	return t
 }
@@ -35,4 +36,15 @@ func rule(r scaling.Rule) string {
 		return ""
 	}
 	return r.String()
+}
+
+func freezeStatus(f scaling.Freeze) v1alpha1.ScheduleFreeze {
+	switch f {
+	case scaling.FreezeAll:
+		return v1alpha1.FreezeAll
+	case scaling.FreezeScaleDown:
+		return v1alpha1.FreezeScaleDown
+	case scaling.FreezeNone:
+	}
+	return ""
 }
