@@ -12,43 +12,57 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/scaling/spec"
 	"example.com/platform/autoscale-operator/webhook/rules"
 )
 
 // check gives the errors of what an AutoScaler says and names, in the order of the
 // fields. The second result says that something could not be looked up.
 func (v *AutoScalerValidator) check(ctx context.Context, a *v1alpha1.AutoScaler) (field.ErrorList, error) {
-	errs := v1alpha1.ValidateAutoScaler(a, v.Limits)
+	errs := spec.ValidateAutoScaler(a, v.Limits)
 	if a.DecodeError != "" {
 		return errs, nil
 	}
 	for i := range a.Spec.Metrics {
-		path := field.NewPath("spec", "metrics").Index(i).Child("metricProfileRef")
-		name := a.Spec.Metrics[i].MetricProfileRef
-		allowed, err := v.allowed(ctx, name, a.Namespace)
-		switch {
-		case apierrors.IsNotFound(err):
-			errs = append(errs, field.Invalid(path, name, "there is no such MetricProfile; kubectl get metricprofiles lists them"))
-		case err != nil:
+		more, err := v.againstProfile(ctx, a, i)
+		if err != nil {
 			return nil, err
-		case !allowed:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("MetricProfile %q does not allow namespace %q; ask its administrator to add it to allowedNamespaces", name, a.Namespace)))
 		}
+		errs = append(errs, more...)
 	}
 	return errs, nil
 }
 
-// allowed says whether a profile allows a namespace. A cached profile that does
-// not may have been changed a moment ago.
-func (v *AutoScalerValidator) allowed(ctx context.Context, name, namespace string) (bool, error) {
+// againstProfile holds a metric to its profile. What a cached profile refuses may be
+// allowed since a moment ago, so the API server is asked before that is said.
+func (v *AutoScalerValidator) againstProfile(ctx context.Context, a *v1alpha1.AutoScaler, i int) (field.ErrorList, error) {
 	var profile v1alpha1.MetricProfile
-	key := types.NamespacedName{Name: name}
+	key := types.NamespacedName{Name: a.Spec.Metrics[i].MetricProfileRef}
 	err := v.get(ctx, key, &profile)
-	if err != nil || profile.Allows(namespace) {
-		return err == nil, err
+	errs := profileErrors(a, i, &profile)
+	if err == nil && len(errs) > 0 {
+		var latest v1alpha1.MetricProfile
+		err = v.Live.Get(ctx, key, &latest)
+		errs = profileErrors(a, i, &latest)
 	}
-	err = v.Live.Get(ctx, key, &profile)
-	return err == nil && profile.Allows(namespace), err
+	switch {
+	case apierrors.IsNotFound(err):
+		return field.ErrorList{field.Invalid(profilePath(i), key.Name, "there is no such MetricProfile; kubectl get metricprofiles lists them")}, nil
+	case err != nil:
+		return nil, err
+	}
+	return errs, nil
+}
+
+func profileErrors(a *v1alpha1.AutoScaler, i int, p *v1alpha1.MetricProfile) field.ErrorList {
+	if !p.Allows(a.Namespace) {
+		return field.ErrorList{field.Forbidden(profilePath(i), fmt.Sprintf("MetricProfile %q does not allow namespace %q; ask its administrator to add it to allowedNamespaces", p.Name, a.Namespace))}
+	}
+	return spec.CheckParameters(a, i, p)
+}
+
+func profilePath(i int) *field.Path {
+	return field.NewPath("spec", "metrics").Index(i).Child("metricProfileRef")
 }
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get

@@ -117,7 +117,7 @@ func targetOf(a *v1alpha1.AutoScaler) types.NamespacedName {
 // there is one. The cache tells who may, in order, and the API server who does; it is
 // asked until one is found.
 func (v *AutoScalerValidator) ahead(ctx context.Context, a *v1alpha1.AutoScaler) (*v1alpha1.AutoScaler, error) {
-	line, err := binding.Ahead(ctx, v.Cached, a, v.Limits)
+	line, err := v.Arbiter.Ahead(ctx, v.Cached, a)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (v *AutoScalerValidator) ahead(ctx context.Context, a *v1alpha1.AutoScaler)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, err
-		case err == nil && binding.StandsBefore(&now, a, v.Limits):
+		case err == nil && v.Arbiter.StandsBefore(&now, a):
 			return &now, nil
 		}
 	}

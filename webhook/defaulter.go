@@ -62,6 +62,10 @@ type writtenSpec struct {
 		Metrics             []*struct {
 			MaxAgeSeconds *int32 `json:"maxAgeSeconds"`
 		} `json:"metrics"`
+		Behavior struct {
+			ToleranceUp   *string `json:"toleranceUp"`
+			ToleranceDown *string `json:"toleranceDown"`
+		} `json:"behavior"`
 	} `json:"spec"`
 }
 
@@ -73,6 +77,12 @@ func (w *writtenSpec) restoreZeros(a *v1alpha1.AutoScaler) {
 	}
 	if p := w.Spec.ClaimPolicy; p != nil {
 		a.Spec.ClaimPolicy = *p
+	}
+	if p := w.Spec.Behavior.ToleranceUp; p != nil {
+		a.Spec.Behavior.ToleranceUp = *p
+	}
+	if p := w.Spec.Behavior.ToleranceDown; p != nil {
+		a.Spec.Behavior.ToleranceDown = *p
 	}
 	for i := range min(len(w.Spec.Metrics), len(a.Spec.Metrics)) {
 		switch m := w.Spec.Metrics[i]; {

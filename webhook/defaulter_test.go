@@ -17,7 +17,9 @@ import (
 // changes are what the defaulter patches in a manifest, by operation and path.
 func changes(t *testing.T, manifest string) map[string]any {
 	t.Helper()
-	handler := &admission.Webhook{Handler: &AutoScalerDefaulter{Defaults: v1alpha1.Defaults{PollIntervalSeconds: 30}}}
+	handler := &admission.Webhook{Handler: &AutoScalerDefaulter{Defaults: v1alpha1.Defaults{
+		PollIntervalSeconds: 30, Behavior: v1alpha1.Behavior{ToleranceUp: "0.1"},
+	}}}
 
 	answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(manifest)},
@@ -50,24 +52,28 @@ func TestTheDefaulterFillsInAndTouchesNothingElse(t *testing.T) {
 			`{"unknown":{"a":[1]},"paused":false,"metrics":[{"name":"load","unknown":1}]}`,
 			map[string]any{
 				"add /spec/pollIntervalSeconds": "30", "add /spec/claimPolicy": `"Reject"`,
-				"add /spec/metrics/0/maxAgeSeconds": "60", "add /spec/behavior": `{"scaleDownStabilizationSeconds":300}`,
+				"add /spec/metrics/0/maxAgeSeconds": "60", "add /spec/behavior": `{"scaleDownStabilizationSeconds":300,"toleranceUp":"0.1"}`,
 			},
 		},
 		"what is null": {
 			`{"pollIntervalSeconds":null,"claimPolicy":null,"behavior":null,"metrics":[{"name":"load","maxAgeSeconds":null,"behavior":{}}]}`,
 			map[string]any{
 				"add /spec/pollIntervalSeconds": "30", "add /spec/claimPolicy": `"Reject"`,
-				"add /spec/metrics/0/maxAgeSeconds": "60", "add /spec/behavior": `{"scaleDownStabilizationSeconds":300}`,
+				"add /spec/metrics/0/maxAgeSeconds": "60", "add /spec/behavior": `{"scaleDownStabilizationSeconds":300,"toleranceUp":"0.1"}`,
 				"add /spec/metrics/0/behavior/scaleDownStabilizationSeconds": "300",
 			},
 		},
-		"a 0 and an empty policy stay, for the schema to refuse": {
-			`{"pollIntervalSeconds":0,"claimPolicy":"","behavior":{"scaleDownStabilizationSeconds":0},"metrics":[{"name":"load","maxAgeSeconds":0}]}`,
+		"a 0 and an empty text stay, for the schema to refuse": {
+			`{"pollIntervalSeconds":0,"claimPolicy":"","behavior":{"scaleDownStabilizationSeconds":0,"toleranceUp":"","toleranceDown":""},"metrics":[{"name":"load","maxAgeSeconds":0}]}`,
 			map[string]any{},
+		},
+		"a time stays as it is written": {
+			`{"pausedUntil":"2099-01-01T06:00:00.5+02:00","pollIntervalSeconds":15,"claimPolicy":"Wait","behavior":{"toleranceUp":"100m"},"metrics":[]}`,
+			map[string]any{"add /spec/behavior/scaleDownStabilizationSeconds": "300"},
 		},
 		"what cannot be read": {`{"minReplicas":"two","metrics":[{"name":"load"}]}`, map[string]any{}},
 		"a metric that is null": {
-			`{"pollIntervalSeconds":15,"claimPolicy":"Wait","behavior":{"scaleDownStabilizationSeconds":0},"metrics":[null]}`, map[string]any{},
+			`{"pollIntervalSeconds":15,"claimPolicy":"Wait","behavior":{"scaleDownStabilizationSeconds":0,"toleranceUp":"0"},"metrics":[null]}`, map[string]any{},
 		},
 		"a list that is no list":  {`{"metrics":{"name":"load"}}`, map[string]any{}},
 		"a spec that is a string": {`"none"`, map[string]any{}},

@@ -22,6 +22,7 @@ import (
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/scaling/spec"
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
@@ -80,6 +81,9 @@ func validator(t *testing.T, cached, live client.WithWatch) *AutoScalerValidator
 		Cached: cached, Live: live, Managers: managers, Limits: v1alpha1.DefaultLimits, FieldManager: "autoscale-operator",
 		Arbiter: &binding.Arbiter{
 			Live: live, Writer: live, Managers: managers, Grace: binding.DefaultGrace, Clock: clocktesting.NewFakePassiveClock(now),
+			Usable: func(a *v1alpha1.AutoScaler) bool {
+				return len(spec.ValidateAutoScaler(a, v1alpha1.DefaultLimits)) == 0
+			},
 		},
 	}
 }

@@ -20,7 +20,7 @@ type MetricProfileValidator struct {
 
 // ValidateCreate checks a new profile.
 func (v *MetricProfileValidator) ValidateCreate(_ context.Context, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
-	return nil, refuse("MetricProfile", p.Name, v.check(p))
+	return v.answer(p, v.check(p))
 }
 
 // ValidateUpdate checks a changed profile.
@@ -29,11 +29,32 @@ func (v *MetricProfileValidator) ValidateUpdate(_ context.Context, old, p *v1alp
 		return nil, nil
 	}
 	kept := v.check(old)
-	if old.Spec.Query != p.Spec.Query {
-		// What is said of a query does not repeat it, and is the same of two bad ones.
-		kept = slices.DeleteFunc(kept, func(err *field.Error) bool { return err.Field == "spec.query" })
+	// What is said of a query does not repeat it, and is the same of two bad ones.
+	for path, changed := range map[string]bool{
+		"spec.query":            old.Spec.Query != p.Spec.Query,
+		"spec.arrivalRateQuery": old.Spec.ArrivalRateQuery != p.Spec.ArrivalRateQuery,
+		"spec.freshness.query":  freshnessQuery(old) != freshnessQuery(p),
+	} {
+		if changed {
+			kept = slices.DeleteFunc(kept, func(err *field.Error) bool { return err.Field == path })
+		}
 	}
-	return nil, refuse("MetricProfile", p.Name, added(v.check(p), kept))
+	return v.answer(p, added(v.check(p), kept))
+}
+
+func freshnessQuery(p *v1alpha1.MetricProfile) string {
+	if p.Spec.Freshness == nil {
+		return ""
+	}
+	return p.Spec.Freshness.Query
+}
+
+// answer refuses, or admits with warnings.
+func (v *MetricProfileValidator) answer(p *v1alpha1.MetricProfile, errs field.ErrorList) (admission.Warnings, error) {
+	if len(errs) > 0 {
+		return nil, refuse("MetricProfile", p.Name, errs)
+	}
+	return said(profileWarnings(p)), nil
 }
 
 // ValidateDelete never objects: AutoScalers that use the profile hold their count

@@ -53,3 +53,23 @@ func TestAnUpdateOfAProfileMayKeepAQueryBeyondItsBoundsButNotMakeAnother(t *test
 		p.DeletionTimestamp, p.Spec.Query = &now, "("
 	}), "an object on its way out is left alone")
 }
+
+func TestAnUpdateOfAProfileMayKeepEachOfItsQueriesButNotMakeAnotherBadOne(t *testing.T) {
+	v := &MetricProfileValidator{Endpoints: []string{"main"}}
+	stored := builders.MakeMetricProfile("old").Obj()
+	stored.Spec.Semantics, stored.Spec.ClearanceSeconds = v1alpha1.SemanticsBacklog, 60
+	stored.Spec.ArrivalRateQuery = "sum(rate(arrived[2h]))"
+	stored.Spec.Freshness = &v1alpha1.Freshness{Query: "max(rate(up[3h]))", MinHealthyShare: "0.5"}
+	update := func(change func(*v1alpha1.MetricProfileSpec)) error {
+		p := stored.DeepCopy()
+		change(&p.Spec)
+		_, err := v.ValidateUpdate(t.Context(), stored, p)
+		return err
+	}
+
+	assert.NoError(t, update(func(s *v1alpha1.MetricProfileSpec) { s.TimeoutSeconds++ }), "kept")
+	assert.NoError(t, update(func(s *v1alpha1.MetricProfileSpec) { s.ArrivalRateQuery = "sum(rate(arrived[1h]))" }), "mended")
+	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.ArrivalRateQuery += " + 1" }), "spec.arrivalRateQuery")
+	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.Freshness.Query += " + 1" }), "spec.freshness.query")
+	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.MaxRangeSeconds = 60 }), "allows 60 s", "another bound")
+}

@@ -15,6 +15,7 @@ import (
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/scaling"
 	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
@@ -35,10 +36,6 @@ const (
 	warnDryRunBeside = "spec.dryRun: %s %q scales the Deployment; this AutoScaler only recommends beside it"
 	// The count will fall at once.
 	warnAboveMax = "spec.maxReplicas: Deployment %q has %d replicas and will be scaled down to %d"
-	// Nothing will ever move.
-	warnFixed = "spec.maxReplicas: it equals minReplicas, so metrics never change the count"
-	// One low sample is enough to scale down.
-	warnShortWindow = "%s: %d s is shorter than the poll interval of %d s, so a single low sample scales down"
 )
 
 // Bounds of what one answer says; the API server cuts or drops what is beyond its own.
@@ -55,10 +52,7 @@ func (v *AutoScalerValidator) warnings(ctx context.Context, a *v1alpha1.AutoScal
 		said = append(said, r.standsBy)
 	}
 	said = append(said, v.targetWarnings(ctx, a)...)
-	if a.Spec.MinReplicas == a.Spec.MaxReplicas {
-		said = append(said, warnFixed)
-	}
-	said = append(said, windowWarnings(a)...)
+	said = append(said, specWarnings(a, v.Arbiter.Clock.Now())...)
 	return append(said, r.hints...)
 }
 
@@ -84,8 +78,12 @@ func (v *AutoScalerValidator) targetWarnings(ctx context.Context, a *v1alpha1.Au
 	if len(others) > 0 {
 		said = append(said, fmt.Sprintf(warnReplicasSet, d.Name, strings.Join(others, ", ")))
 	}
-	if d.Spec.Replicas != nil && *d.Spec.Replicas > a.Spec.MaxReplicas && !a.Spec.Paused {
-		said = append(said, fmt.Sprintf(warnAboveMax, d.Name, *d.Spec.Replicas, a.Spec.MaxReplicas))
+	now := v.Arbiter.Clock.Now()
+	// Schedules that cannot be read are refused, so there is no error here.
+	in, err := spec.ScheduleAt(a, now)
+	falls := err == nil && in.Freeze == scaling.FreezeNone && !a.PausedAt(now)
+	if falls && d.Spec.Replicas != nil && *d.Spec.Replicas > in.MaxReplicas {
+		said = append(said, fmt.Sprintf(warnAboveMax, d.Name, *d.Spec.Replicas, in.MaxReplicas))
 	}
 	return said
 }
@@ -100,26 +98,6 @@ func (v *AutoScalerValidator) besideWarnings(ctx context.Context, a *v1alpha1.Au
 		log.FromContext(ctx).Error(err, "other replica managers could not be looked for")
 	}
 	return nil
-}
-
-// windowWarnings names the scale-down windows that do not reach from one evaluation
-// to the next. A window of 0 is no mistake: it says that none is wanted.
-func windowWarnings(a *v1alpha1.AutoScaler) []string {
-	poll := int32(spec.PollInterval(a).Seconds())
-	var said []string
-	look := func(path string, b *v1alpha1.Behavior) {
-		if b == nil || b.ScaleDownStabilizationSeconds == nil {
-			return
-		}
-		if w := *b.ScaleDownStabilizationSeconds; w > 0 && w < poll {
-			said = append(said, fmt.Sprintf(warnShortWindow, path+".scaleDownStabilizationSeconds", w, poll))
-		}
-	}
-	look("spec.behavior", a.Spec.Behavior)
-	for i := range a.Spec.Metrics {
-		look(fmt.Sprintf("spec.metrics[%d].behavior", i), a.Spec.Metrics[i].Behavior)
-	}
-	return said
 }
 
 // said bounds the warnings and makes each one line, as they are sent.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,19 @@ func TestWhatIsLegalButWorthKnowingIsSaid(t *testing.T) {
 		"the count is above the maximum": {[]client.Object{deployment(30)}, ours.Obj(), []string{
 			`spec.maxReplicas: Deployment "web" has 30 replicas and will be scaled down to 20`,
 		}},
+		"the count is above the cap of a schedule": {[]client.Object{deployment(15)}, scheduled(v1alpha1.Schedule{MaxReplicas: new(int32(10))}), []string{
+			`spec.maxReplicas: Deployment "web" has 15 replicas and will be scaled down to 10`,
+		}},
+		"the count is above the maximum, and a schedule allows it": {
+			[]client.Object{deployment(30)}, scheduled(v1alpha1.Schedule{MaxReplicas: new(int32(40))}), nil,
+		},
+		"the count is above the maximum, and frozen": {
+			[]client.Object{deployment(30)}, scheduled(v1alpha1.Schedule{Freeze: v1alpha1.FreezeScaleDown}), nil,
+		},
+		"the count is above the maximum, and paused": {[]client.Object{deployment(30)}, paused(now.Add(time.Hour)), nil},
+		"the count is above the maximum, and a pause is over": {[]client.Object{deployment(30)}, paused(now), []string{
+			"will be scaled down to 20", "spec.pausedUntil: this time has passed",
+		}},
 		"a dry run beside an HPA": {
 			[]client.Object{deployment(30, "kubectl"), builders.HPA("ns", "old", "web")},
 			builders.MakeAutoScaler("ns", "web").UID("new").DryRun().Obj(),
@@ -93,6 +107,20 @@ func withManagedFields(c client.WithWatch, objects []client.Object) client.WithW
 			return err
 		},
 	})
+}
+
+// scheduled is one with a schedule that is always in force.
+func scheduled(s v1alpha1.Schedule) *v1alpha1.AutoScaler {
+	s.Name, s.Start, s.DurationSeconds = "always", "* * * * *", 3600
+	a := builders.MakeAutoScaler("ns", "web").UID("new").Obj()
+	a.Spec.Schedules = []v1alpha1.Schedule{s}
+	return a
+}
+
+func paused(until time.Time) *v1alpha1.AutoScaler {
+	a := builders.MakeAutoScaler("ns", "web").UID("new").Paused().Obj()
+	a.Spec.PausedUntil = &metav1.Time{Time: until}
+	return a
 }
 
 func shortWindows() *v1alpha1.AutoScaler {

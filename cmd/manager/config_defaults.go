@@ -23,12 +23,22 @@ type defaultsConfig struct {
 	Behavior struct {
 		// ScaleUpMaxStep, 1 to 100000; built in: no limit.
 		ScaleUpMaxStep *int32 `yaml:"scale_up_max_step"`
+		// ScaleUpRate, of 1 to 100000 in 1 to 3600 s; built in: no limit.
+		ScaleUpRate *struct {
+			MaxReplicas   int32 `yaml:"max_replicas"`
+			PeriodSeconds int32 `yaml:"period_seconds"`
+		} `yaml:"scale_up_rate"`
+		// ScaleUpStabilizationSeconds, 0 to 3600; built in: none.
+		ScaleUpStabilizationSeconds *int32 `yaml:"scale_up_stabilization_seconds"`
 		// ScaleDownMaxStep, 1 to 100000; built in: no limit.
 		ScaleDownMaxStep *int32 `yaml:"scale_down_max_step"`
 		// ScaleDownStabilizationSeconds, 0 to 86400; built in: 300.
 		ScaleDownStabilizationSeconds *int32 `yaml:"scale_down_stabilization_seconds"`
 		// ScaleDownMinIntervalSeconds, 0 to 86400; built in: none.
 		ScaleDownMinIntervalSeconds *int32 `yaml:"scale_down_min_interval_seconds"`
+		// ToleranceUp and ToleranceDown, shares of 0 to 1 in quotes; built in: none.
+		ToleranceUp   *string `yaml:"tolerance_up"`
+		ToleranceDown *string `yaml:"tolerance_down"`
 	} `yaml:"behavior"`
 }
 
@@ -39,11 +49,21 @@ const outOfBounds = -1
 // defaults are the section's values, within the bounds of an AutoScaler's fields.
 // The error names each field that is not.
 func (c *defaultsConfig) defaults() (v1alpha1.Defaults, error) {
+	b := &c.Behavior
 	d := v1alpha1.Defaults{
 		PollIntervalSeconds: written(c.PollIntervalSeconds, outOfBounds),
 		MaxAgeSeconds:       written(c.MaxAgeSeconds, outOfBounds),
 		ClaimPolicy:         written(c.ClaimPolicy, `""`),
-		Behavior:            v1alpha1.Behavior(c.Behavior),
+		Behavior: v1alpha1.Behavior{
+			ScaleUpMaxStep:                b.ScaleUpMaxStep,
+			ScaleUpRate:                   (*v1alpha1.ScaleRate)(b.ScaleUpRate),
+			ScaleUpStabilizationSeconds:   b.ScaleUpStabilizationSeconds,
+			ScaleDownMaxStep:              b.ScaleDownMaxStep,
+			ScaleDownStabilizationSeconds: b.ScaleDownStabilizationSeconds,
+			ScaleDownMinIntervalSeconds:   b.ScaleDownMinIntervalSeconds,
+			ToleranceUp:                   written(b.ToleranceUp, `""`),
+			ToleranceDown:                 written(b.ToleranceDown, `""`),
+		},
 	}
 	if errs := v1alpha1.ValidateDefaults(field.NewPath("defaults"), d); len(errs) > 0 {
 		for _, err := range errs {

@@ -28,16 +28,23 @@ max_age_seconds: 90
 claim_policy: Wait
 behavior:
   scale_up_max_step: 8
+  scale_up_rate: {max_replicas: 20, period_seconds: 60}
+  scale_up_stabilization_seconds: 30
   scale_down_max_step: 1
   scale_down_stabilization_seconds: 0
   scale_down_min_interval_seconds: 60
+  tolerance_up: "0.1"
+  tolerance_down: 50m
 `)
 	require.NoError(t, err)
 	assert.Equal(t, v1alpha1.Defaults{
 		PollIntervalSeconds: 30, MaxAgeSeconds: 90, ClaimPolicy: v1alpha1.ClaimWait,
 		Behavior: v1alpha1.Behavior{
 			ScaleUpMaxStep: new(int32(8)), ScaleDownMaxStep: new(int32(1)),
+			ScaleUpRate:                   &v1alpha1.ScaleRate{MaxReplicas: 20, PeriodSeconds: 60},
+			ScaleUpStabilizationSeconds:   new(int32(30)),
 			ScaleDownStabilizationSeconds: new(int32(0)), ScaleDownMinIntervalSeconds: new(int32(60)),
+			ToleranceUp: "0.1", ToleranceDown: "50m",
 		},
 	}, all)
 }
@@ -52,6 +59,10 @@ func TestBadDefaultsOfThePlatformSayWhereAndWhat(t *testing.T) {
 		"a policy that is none":     {"claim_policy: wait", []string{"defaults.claim_policy", `"Reject", "Wait"`}},
 		"an empty policy":           {`claim_policy: ""`, []string{"defaults.claim_policy"}},
 		"a step of 0":               {"behavior: {scale_down_max_step: 0}", []string{"defaults.behavior.scale_down_max_step", "from 1 to 100000"}},
+		"a rate without a period":   {"behavior: {scale_up_rate: {max_replicas: 5}}", []string{"defaults.behavior.scale_up_rate.period_seconds", "from 1 to 3600"}},
+		"a long up-window":          {"behavior: {scale_up_stabilization_seconds: 3601}", []string{"defaults.behavior.scale_up_stabilization_seconds", "from 0 to 3600"}},
+		"a tolerance above 1":       {"behavior: {tolerance_up: '1.1'}", []string{"defaults.behavior.tolerance_up", "share from 0 to 1"}},
+		"an empty tolerance":        {"behavior: {tolerance_down: ''}", []string{"defaults.behavior.tolerance_down", "share from 0 to 1"}},
 		"two mistakes, both named":  {"{poll_interval_seconds: 1, max_age_seconds: -1}", []string{"poll_interval_seconds", "max_age_seconds"}},
 		"a window longer than 24 h": {"behavior: {scale_down_stabilization_seconds: 86401}", []string{"defaults.behavior.scale_down_stabilization_seconds"}},
 	} {

@@ -69,8 +69,8 @@ type evaluated struct {
 	vars        map[string]any
 }
 
-// stops says whether an update does nothing to a spec but pause it or make it a dry
-// run.
+// stops says whether an update does nothing to a spec but pause it, prolong its pause
+// or make it a dry run.
 func (e *evaluated) stops() bool {
 	if e.old == nil {
 		return false
@@ -78,8 +78,18 @@ func (e *evaluated) stops() bool {
 	before := *e.old
 	before.Paused = before.Paused || e.object.Paused
 	before.DryRun = before.DryRun || e.object.DryRun
-	changed := before.Paused != e.old.Paused || before.DryRun != e.old.DryRun
+	changed := before.Paused != e.old.Paused || before.DryRun != e.old.DryRun || e.prolongs()
+	if changed && e.object.Paused {
+		before.PausedUntil, before.PauseReason = e.object.PausedUntil, e.object.PauseReason
+	}
 	return changed && apiequality.Semantic.DeepEqual(&before, e.object)
+}
+
+// prolongs says whether a pause, which may be over, is given a later end or none.
+func (e *evaluated) prolongs() bool {
+	end := e.old.PausedUntil
+	return e.old.Paused && e.object.Paused && end != nil &&
+		(e.object.PausedUntil == nil || end.Before(e.object.PausedUntil))
 }
 
 // claims says whether an update asks for a Deployment that the stored object does

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,8 +80,9 @@ func tryProgram(p *expr.Program, inputs []map[string]any) error {
 	return nil
 }
 
-// exists gives an error where the last field of a path is none. Metadata is open:
-// which of its fields and keys are there differs from object to object.
+// exists gives an error where the last field of a path is none. Metadata and the
+// parameters of a metric are open: which of their fields and keys are there differs
+// from object to object.
 func exists(value any, path []string) error {
 	for i, step := range path {
 		switch at := value.(type) {
@@ -90,7 +92,7 @@ func exists(value any, path []string) error {
 			}
 			value = at[0]
 		case map[string]any:
-			if step == "metadata" || step == expr.Element {
+			if step == "metadata" || step == expr.Element || i > 0 && path[i-1] == "parameters" {
 				return nil
 			}
 			next, ok := at[step]
@@ -112,23 +114,34 @@ func shown(path []string) string {
 
 // sample is an AutoScaler with every field of its spec set.
 func sample(name string) *v1alpha1.AutoScaler {
-	behavior := func() *v1alpha1.Behavior {
-		return &v1alpha1.Behavior{
-			ScaleUpMaxStep: new(int32(4)), ScaleDownMaxStep: new(int32(2)),
-			ScaleDownStabilizationSeconds: new(int32(300)), ScaleDownMinIntervalSeconds: new(int32(60)),
-		}
-	}
 	return &v1alpha1.AutoScaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: v1alpha1.AutoScalerSpec{
 			TargetRef:   v1alpha1.TargetReference{Name: name},
 			MinReplicas: 2, MaxReplicas: 20, PollIntervalSeconds: 15,
-			Paused: true, DryRun: true, ClaimPolicy: v1alpha1.ClaimReject,
+			Paused: true, PausedUntil: &metav1.Time{Time: time.Unix(0, 0)}, PauseReason: "sample",
+			DryRun: true, ClaimPolicy: v1alpha1.ClaimReject,
 			Metrics: []v1alpha1.MetricSpec{{
 				Name: "load", Type: v1alpha1.MetricTypePrometheus, MetricProfileRef: "sample",
-				TargetPerReplica: "100", MaxAgeSeconds: 60, Behavior: behavior(),
+				TargetPerReplica: "100", MaxAgeSeconds: 60,
+				Parameters: map[string]string{"sample": "sample"}, Behavior: sampleBehavior(),
 			}},
-			Behavior: behavior(),
+			Behavior: sampleBehavior(),
+			Fallback: &v1alpha1.Fallback{FloorReplicas: 4, AfterSeconds: 300},
+			Schedules: []v1alpha1.Schedule{{
+				Name: "sample", Start: "0 8 * * 1-5", DurationSeconds: 3600, TimeZone: "Europe/Berlin",
+				MinReplicas: new(int32(4)), MaxReplicas: new(int32(20)), Freeze: v1alpha1.FreezeScaleDown,
+			}},
 		},
+	}
+}
+
+func sampleBehavior() *v1alpha1.Behavior {
+	return &v1alpha1.Behavior{
+		ScaleUpMaxStep: new(int32(4)), ScaleDownMaxStep: new(int32(2)),
+		ScaleUpRate:                   &v1alpha1.ScaleRate{MaxReplicas: 10, PeriodSeconds: 60},
+		ScaleUpStabilizationSeconds:   new(int32(30)),
+		ScaleDownStabilizationSeconds: new(int32(300)), ScaleDownMinIntervalSeconds: new(int32(60)),
+		ToleranceUp: "0.1", ToleranceDown: "0.1",
 	}
 }

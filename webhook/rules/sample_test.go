@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 )
@@ -21,7 +22,12 @@ func TestTheSampleHasEveryFieldOfASpec(t *testing.T) {
 			look(path, v.Elem())
 		case reflect.Slice:
 			look(path+"[0]", v.Index(0))
+		case reflect.Map:
+			look(path+"[]", v.MapIndex(v.MapKeys()[0]))
 		case reflect.Struct:
+			if v.Type() == reflect.TypeFor[metav1.Time]() {
+				return // its fields are nobody's
+			}
 			for i := range v.NumField() {
 				look(path+"."+v.Type().Field(i).Name, v.Field(i))
 			}
@@ -33,7 +39,7 @@ func TestTheSampleHasEveryFieldOfASpec(t *testing.T) {
 
 func TestAFieldThatNoAutoScalerHasStopsTheStart(t *testing.T) {
 	for name, tc := range map[string]struct{ expression, want string }{
-		"misspelled":                       {"object.spec.maxReplica <= 10", `at 1:12: object.spec has no field "maxReplica"; it has behavior, claimPolicy, dryRun, maxReplicas,`},
+		"misspelled":                       {"object.spec.maxReplica <= 10", `at 1:12: object.spec has no field "maxReplica"; it has behavior, claimPolicy, dryRun, fallback, maxReplicas,`},
 		"where the sample does not get to": {"object.spec.minReplicas > 0 || object.spec.maxReplica <= 10", `at 1:43: object.spec has no field "maxReplica"`},
 		"read by has()":                    {"!has(object.spec.pause)", `object.spec has no field "pause"`},
 		"read as optional":                 {"!object.spec.?pause.orValue(false)", `object.spec has no field "pause"`},
@@ -42,6 +48,8 @@ func TestAFieldThatNoAutoScalerHasStopsTheStart(t *testing.T) {
 		"of one metric":                    {"object.spec.metrics[0].maxAge < 60", `object.spec.metrics[] has no field "maxAge"`},
 		"of a metric's behavior":           {"object.spec.metrics.exists(m, has(m.behavior) && m.behavior.window > 3)", `object.spec.metrics[].behavior has no field "window"`},
 		"by index and value":               {"object.spec.metrics.all(i, m, i >= 0 && m.maxAge < 60)", `object.spec.metrics[] has no field "maxAge"`},
+		"of a schedule":                    {"object.spec.schedules.all(s, s.cron != '')", `object.spec.schedules[] has no field "cron"; it has durationSeconds,`},
+		"of the fallback":                  {"object.spec.fallback.replicas > 1", `object.spec.fallback has no field "replicas"; it has afterSeconds, floorReplicas`},
 		"of the stored object":             {"oldObject == null || oldObject.spec.max > 1", `oldObject.spec has no field "max"`},
 		"of the others":                    {"others.map(o, o.spec.max).sum() < 10", `others[].spec has no field "max"`},
 		"of the others in a loop":          {"others.all(a, others.all(b, a.spec.maxReplicas + b.spec.max < 10))", `others[].spec has no field "max"`},
@@ -87,6 +95,8 @@ func TestWhatOnlyTheSampleLacksIsNoMistake(t *testing.T) {
 		"object.metadata.ownerReferences.exists(o, o.kind == 'App')",
 		"object.metadata.name.split('-')[1] == 'a'",
 		"has(oldObject.spec.paused)",
+		"object.spec.metrics.all(m, m.parameters.queue_name != '')",
+		"object.spec.metrics[0].parameters['queue_name'] == 'orders'",
 		"others.map(object, {'object': object, 'name': dyn('x')}).all(o, o.name == 'x')",
 		"object.spec.metrics.map(m, {'m': m}).all(x, x.m.name != '')",
 		"1 / (object.spec.maxReplicas - 20) > 0",

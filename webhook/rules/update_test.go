@@ -2,9 +2,11 @@ package rules_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
@@ -143,6 +145,12 @@ func TestAnUpdateThatAsksForADeploymentAnewIsForgivenNothing(t *testing.T) {
 func TestWhoOnlyPausesOrMakesADryRunIsNeverDenied(t *testing.T) {
 	pause := func(a *v1alpha1.AutoScaler) { a.Spec.Paused = true }
 	shadow := func(a *v1alpha1.AutoScaler) { a.Spec.DryRun = true }
+	until := func(hour int) func(*v1alpha1.AutoScaler) {
+		return func(a *v1alpha1.AutoScaler) {
+			pause(a)
+			a.Spec.PausedUntil = &metav1.Time{Time: time.Date(2026, 11, 30, hour, 0, 0, 0, time.UTC)}
+		}
+	}
 	expressions := map[string]string{
 		"about who asks":           "'platform-team' in request.userInfo.groups",
 		"about the change":         "oldObject == null || object.spec == oldObject.spec",
@@ -159,6 +167,13 @@ func TestWhoOnlyPausesOrMakesADryRunIsNeverDenied(t *testing.T) {
 		"both at once":                      {func(*v1alpha1.AutoScaler) {}, func(a *v1alpha1.AutoScaler) { pause(a); shadow(a) }, true},
 		"pausing with other metadata":       {func(*v1alpha1.AutoScaler) {}, func(a *v1alpha1.AutoScaler) { pause(a); a.Labels = nil }, true},
 		"pausing what was stored bare":      {func(a *v1alpha1.AutoScaler) { a.Spec.PollIntervalSeconds = 0 }, func(a *v1alpha1.AutoScaler) { pause(a); a.Spec.PollIntervalSeconds = 15 }, true},
+		"pausing for a time and a reason":   {func(*v1alpha1.AutoScaler) {}, func(a *v1alpha1.AutoScaler) { until(12)(a); a.Spec.PauseReason = "a migration" }, true},
+		"pausing longer":                    {until(12), until(13), true},
+		"pausing without an end":            {until(12), func(a *v1alpha1.AutoScaler) { a.Spec.PausedUntil = nil }, true},
+		"pausing shorter":                   {until(12), until(11), false},
+		"an end of a pause without one":     {pause, until(12), false},
+		"another reason for a pause":        {pause, func(a *v1alpha1.AutoScaler) { a.Spec.PauseReason = "a migration" }, false},
+		"an end where nothing is paused":    {func(*v1alpha1.AutoScaler) {}, func(a *v1alpha1.AutoScaler) { until(12)(a); a.Spec.Paused = false }, false},
 		"pausing and one more change":       {func(*v1alpha1.AutoScaler) {}, func(a *v1alpha1.AutoScaler) { pause(a); a.Spec.MaxReplicas++ }, false},
 		"pausing what was a dry run":        {shadow, func(a *v1alpha1.AutoScaler) { pause(a); a.Spec.DryRun = false }, false},
 		"resuming, and a dry run":           {pause, func(a *v1alpha1.AutoScaler) { shadow(a); a.Spec.Paused = false }, false},
