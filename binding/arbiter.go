@@ -35,8 +35,10 @@ type Arbiter struct {
 	Grace time.Duration
 	// Managers finds other replica managers of a Deployment.
 	Managers ManagerFinder
-	// Limits of the platform: a spec beyond them cannot be used.
-	Limits v1alpha1.Limits
+	// Usable says whether an AutoScaler's spec can be evaluated. What cannot neither
+	// stands in line nor keeps a claim that was never confirmed. It must be what the
+	// reconciler goes by, or a replica count is kept for one that will never write it.
+	Usable func(a *v1alpha1.AutoScaler) bool
 }
 
 // ManagerFinder looks live, never in a cache, for another replica manager of a
@@ -76,6 +78,17 @@ type HeldError struct {
 	Pending bool
 	// InLine: nobody holds it, and that AutoScaler takes it next.
 	InLine bool
+}
+
+// Waiting is what there is to say to one that stands by anyway: not how to wait.
+func (e *HeldError) Waiting() string {
+	switch {
+	case e.InLine:
+		return fmt.Sprintf("AutoScaler %q was created earlier, asks for the replica count of Deployment %q too, and takes it next", e.Holder, e.Target)
+	case e.Pending:
+		return fmt.Sprintf("the replica count of Deployment %q is being claimed by AutoScaler %q; if that one is not created, the claim ends by itself within a minute", e.Target, e.Holder)
+	}
+	return fmt.Sprintf("the replica count of Deployment %q is held by AutoScaler %q (kubectl -n %s get scalebinding %s)", e.Target, e.Holder, e.Namespace, e.Target)
 }
 
 // Error names the holder and the way out.

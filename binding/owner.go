@@ -81,7 +81,7 @@ func (a *Arbiter) asking(b *v1alpha1.ScaleBinding, owner *v1alpha1.AutoScaler) o
 	switch {
 	case owner.UID != b.Spec.OwnerUID && a.graceLeft(b) == 0:
 		return ownerGone
-	case !b.Seen() && len(v1alpha1.ValidateAutoScaler(owner, a.Limits)) > 0:
+	case !b.Seen() && !a.Usable(owner):
 		return a.pendingOrGone(b)
 	}
 	return ownerAlive

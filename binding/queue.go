@@ -24,9 +24,9 @@ func IndexAutoScaler(obj client.Object) []string {
 }
 
 // Asks says whether an AutoScaler wants to own its target's replica count and can:
-// it is no dry run, is not being deleted, and its spec is valid.
-func Asks(a *v1alpha1.AutoScaler, limits v1alpha1.Limits) bool {
-	return a.DeletionTimestamp == nil && !a.Spec.DryRun && len(v1alpha1.ValidateAutoScaler(a, limits)) == 0
+// it is no dry run, is not being deleted, and its spec can be used.
+func (a *Arbiter) Asks(s *v1alpha1.AutoScaler) bool {
+	return s.DeletionTimestamp == nil && !s.Spec.DryRun && a.Usable(s)
 }
 
 // order is that in which AutoScalers of one Deployment take over when its holder
@@ -50,21 +50,21 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// StandsBefore says whether another AutoScaler asks for the target of a and takes it
-// before a does.
-func StandsBefore(other, a *v1alpha1.AutoScaler, limits v1alpha1.Limits) bool {
-	return other.UID != a.UID && other.Spec.TargetRef.Name == a.Spec.TargetRef.Name && order(other, a) < 0 && Asks(other, limits)
+// StandsBefore says whether another AutoScaler asks for the target of s and takes it
+// before s does.
+func (a *Arbiter) StandsBefore(other, s *v1alpha1.AutoScaler) bool {
+	return other.UID != s.UID && other.Spec.TargetRef.Name == s.Spec.TargetRef.Name && order(other, s) < 0 && a.Asks(other)
 }
 
-// Ahead gives the stored AutoScalers that stand before a in the line for its target,
+// Ahead gives the stored AutoScalers that stand before s in the line for its target,
 // the first one first. The reader must have the index AutoScalerTarget.
-func Ahead(ctx context.Context, indexed client.Reader, a *v1alpha1.AutoScaler, limits v1alpha1.Limits) ([]v1alpha1.AutoScaler, error) {
+func (a *Arbiter) Ahead(ctx context.Context, indexed client.Reader, s *v1alpha1.AutoScaler) ([]v1alpha1.AutoScaler, error) {
 	var list v1alpha1.AutoScalerList
-	target := a.Spec.TargetRef.Name
-	if err := indexed.List(ctx, &list, client.InNamespace(a.Namespace), client.MatchingFields{AutoScalerTarget: target}); err != nil {
-		return nil, fmt.Errorf("looking for other AutoScalers of Deployment %s/%s: %w", a.Namespace, target, err)
+	target := s.Spec.TargetRef.Name
+	if err := indexed.List(ctx, &list, client.InNamespace(s.Namespace), client.MatchingFields{AutoScalerTarget: target}); err != nil {
+		return nil, fmt.Errorf("looking for other AutoScalers of Deployment %s/%s: %w", s.Namespace, target, err)
 	}
-	ahead := slices.DeleteFunc(list.Items, func(other v1alpha1.AutoScaler) bool { return !StandsBefore(&other, a, limits) })
+	ahead := slices.DeleteFunc(list.Items, func(other v1alpha1.AutoScaler) bool { return !a.StandsBefore(&other, s) })
 	slices.SortFunc(ahead, func(x, y v1alpha1.AutoScaler) int { return order(&x, &y) })
 	return ahead, nil
 }

@@ -129,6 +129,8 @@ func (e *evaluation) baseline() *int32 {
 		return nil
 	case ready != nil && ready.Reason == v1alpha1.ReasonInvalidSpec:
 		return nil
+	case e.autoscaler.Spec.Paused && e.before.Generation != before.ObservedGeneration:
+		return nil // a pause that has begun and ended by itself meanwhile
 	}
 	return &known.replicas
 }

@@ -31,7 +31,7 @@ func (r *Reconciler) holdContract(ctx context.Context, e *evaluation) (bool, err
 	var manager *binding.ManagerError
 	switch {
 	case errors.As(err, &held) && a.Spec.ClaimPolicy == v1alpha1.ClaimWait:
-		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonWaitingForRelease, "stands by until the replica count is free: "+err.Error())
+		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonWaitingForRelease, "stands by until the replica count is free: "+held.Waiting())
 	case errors.As(err, &held):
 		e.setFalse(v1alpha1.ConditionBound, v1alpha1.ReasonHeldByAnother, err.Error())
 	case errors.As(err, &manager):
@@ -107,7 +107,7 @@ func (r *Reconciler) claim(ctx context.Context, e *evaluation) (err error) {
 
 // guard is closed while this AutoScaler is to write the count, and nobody else.
 func (e *evaluation) guard() v1alpha1.GuardState {
-	if e.autoscaler.Spec.Paused || e.target.replicas == 0 {
+	if e.paused || e.target.replicas == 0 {
 		return v1alpha1.GuardOpen
 	}
 	return v1alpha1.GuardClosed
@@ -128,7 +128,7 @@ func (r *Reconciler) ownBinding(ctx context.Context, e *evaluation) (*v1alpha1.S
 	if err := r.Arbiter.Check(ctx, c); err != nil {
 		return nil, err
 	}
-	ahead, err := binding.Ahead(ctx, r.Client, e.autoscaler, r.Limits)
+	ahead, err := r.Arbiter.Ahead(ctx, r.Client, e.autoscaler)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (r *Reconciler) reap(ctx context.Context, key types.NamespacedName, a *v1al
 // keeps says whether a binding that names an AutoScaler is rightly its own: also with
 // a spec that is refused now, if it was confirmed before.
 func (r *Reconciler) keeps(a *v1alpha1.AutoScaler, b *v1alpha1.ScaleBinding) bool {
-	asks := b.Seen() && !a.Spec.DryRun || binding.Asks(a, r.Limits)
+	asks := b.Seen() && !a.Spec.DryRun || r.Arbiter.Asks(a)
 	return asks && b.Spec.OwnerUID == a.UID && a.Spec.TargetRef.Name == b.Name
 }
 

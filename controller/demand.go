@@ -4,97 +4,122 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
-// sample asks every metric at once, each within its own deadline. A metric whose
-// profile cannot be used is an invalid sample like any other: it is no reason to
-// ignore the metrics beside it.
+// sample says what is to be known, and takes the newest of what is: the sampler asks,
+// and an answer wakes the AutoScaler. A metric whose profile cannot be used is an
+// invalid sample like any other: it is no reason to ignore the metrics beside it.
 func (r *Reconciler) sample(ctx context.Context, e *evaluation) (bool, error) {
 	metrics := e.autoscaler.Spec.Metrics
 	profiles := make([]*v1alpha1.MetricProfile, len(metrics))
 	e.samples = make([]scaling.Sample, len(metrics))
+	var measures []prometheus.Measure
+	var measured []int // the metric that each measure is of
 	for i := range metrics {
 		var err error
 		if profiles[i], e.samples[i], err = r.profile(ctx, e.autoscaler, metrics[i].MetricProfileRef); err != nil {
 			return true, err
 		}
-	}
-	var pending sync.WaitGroup
-	for i, profile := range profiles {
 		if e.samples[i].Reason != "" {
 			continue // the profile cannot be used
 		}
-		q, err := spec.Query(e.autoscaler, i, profile)
+		m, err := spec.Measure(e.autoscaler, i, profiles[i])
 		if err != nil {
-			e.samples[i] = invalid(v1alpha1.ReasonProfileInvalid, fmt.Sprintf("MetricProfile %q: %v", profile.Name, err))
+			e.samples[i] = unmeasurable(profiles[i], err)
 			continue
 		}
-		pending.Go(func() { e.samples[i] = r.Sampler.Sample(ctx, q) })
+		measures, measured = append(measures, m), append(measured, i)
 	}
-	pending.Wait()
-	if err := ctx.Err(); err != nil {
-		return true, err // shutting down: half an answer is no observation
-	}
-	for i := range e.samples {
-		countSample(profiles[i], e.samples[i])
-	}
-	e.describeSamples()
-	policy, err := spec.Policy(e.autoscaler, profiles)
-	if err != nil {
+	var err error
+	if e.policy, e.schedule, err = spec.Policy(e.autoscaler, profiles, e.now); err != nil {
 		return true, err
 	}
-	e.policy = policy
+	samples, at, ready := r.newest(e, measures)
+	if !ready {
+		e.awaitSamples()
+		return true, nil
+	}
+	for i, sample := range samples {
+		e.samples[measured[i]] = sample
+	}
+	e.record.sawReady(e.target, at)
+	r.Telemetry.sampled(e, profiles, at)
 	return false, nil
 }
 
-// profile finds a MetricProfile, or says why it cannot be used.
-func (r *Reconciler) profile(ctx context.Context, a *v1alpha1.AutoScaler, name string) (*v1alpha1.MetricProfile, scaling.Sample, error) {
-	var p v1alpha1.MetricProfile
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &p)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, invalid(v1alpha1.ReasonProfileNotFound, fmt.Sprintf("there is no MetricProfile %q", name)), nil
-	case err != nil:
-		return nil, scaling.Sample{}, err
+// newest subscribes to the measures and gives the newest sample of each; not ready
+// where one has yet to be asked for the first time. The next evaluation comes with the
+// next answer, and by itself where that is overdue.
+func (r *Reconciler) newest(e *evaluation, measures []prometheus.Measure) (samples []scaling.Sample, at time.Time, ready bool) {
+	id := subscriber(nameOf(e.autoscaler))
+	if len(measures) == 0 {
+		r.Sampler.Unsubscribe(id)
+		return nil, time.Time{}, true
 	}
-	if errs := spec.ValidateMetricProfile(&p); len(errs) > 0 {
-		return &p, invalid(v1alpha1.ReasonProfileInvalid, fmt.Sprintf("MetricProfile %q: %v", name, errs.ToAggregate())), nil
-	}
-	if !p.Allows(a.Namespace) {
-		return &p, invalid(v1alpha1.ReasonProfileForbidden, fmt.Sprintf("MetricProfile %q does not allow namespace %q", name, a.Namespace)), nil
-	}
-	return &p, scaling.Sample{}, nil
+	e.after = e.policy.PollInterval + patience(measures)
+	r.Sampler.Subscribe(id, e.policy.PollInterval, measures)
+	return r.Sampler.Samples(id, e.now)
 }
 
-func invalid(reason, message string) scaling.Sample {
-	return scaling.Sample{Validity: scaling.Invalid, Reason: reason, Message: message}
+// patience is how long the answers to measures may take.
+func patience(measures []prometheus.Measure) time.Duration {
+	var longest time.Duration
+	for i := range measures {
+		for _, q := range []*prometheus.Question{&measures[i].Load, &measures[i].Arrivals, &measures[i].Freshness.Question} {
+			longest = max(longest, q.Timeout)
+		}
+	}
+	return longest
 }
 
-// describeSamples says which metrics have no valid sample, all of them, in the
-// order of the spec.
+// awaitSamples ends an evaluation that comes before the first answers. What a status
+// says of the same spec and the same Deployment stands until then: after a restart of
+// the operator, or a change of the leader, nothing is news.
+func (e *evaluation) awaitSamples() {
+	before := &e.before.Status
+	if before.LastDecision != nil && before.ObservedGeneration == e.before.Generation && before.TargetUID == e.target.uid {
+		e.autoscaler = e.before.DeepCopy()
+		return
+	}
+	for _, c := range []string{
+		v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionAbleToScale, v1alpha1.ConditionReady,
+	} {
+		e.set(c, metav1.ConditionUnknown, v1alpha1.ReasonAwaitingSamples, "the metrics are asked for the first time")
+	}
+}
+
+// describeSamples says which metrics cannot be trusted, all of them, in the order of
+// the spec. The decision knows: a valid sample may still be of no use to it.
 func (e *evaluation) describeSamples() {
-	var reason string
+	var first string
 	var problems []string
 	for i, s := range e.samples {
-		if s.Validity == scaling.Valid {
+		validity, reason, message := s.Validity, s.Reason, s.Message
+		if i < e.decision.TotalMetrics {
+			validity, reason = e.decision.Metrics[i].Validity, e.decision.Metrics[i].Reason
+		}
+		switch {
+		case validity == scaling.Valid:
 			continue
+		case reason == scaling.ReasonNoReadyReplicas:
+			message = "no replica is Ready, so that there is nothing that its value is the average of"
 		}
-		if reason == "" {
-			reason = s.Reason
+		if first == "" {
+			first = reason
 		}
-		problems = append(problems, fmt.Sprintf("metric %q: %s (%s)", e.autoscaler.Spec.Metrics[i].Name, s.Message, s.Reason))
+		problems = append(problems, fmt.Sprintf("metric %q: %s (%s)", e.autoscaler.Spec.Metrics[i].Name, message, reason))
 	}
 	if len(problems) == 0 {
 		e.setTrue(v1alpha1.ConditionMetricsAvailable, v1alpha1.ReasonSamplesValid, "every metric has a valid sample")
 		return
 	}
-	e.setFalse(v1alpha1.ConditionMetricsAvailable, reason, strings.Join(problems, "; "))
+	e.setFalse(v1alpha1.ConditionMetricsAvailable, first, strings.Join(problems, "; "))
 }

@@ -6,6 +6,7 @@
 //
 //	validate → target → contract → demand → decide → scale → status
 //
-// A phase adds facts and conditions, or ends the evaluation early; status is
-// written once, at the end, and only when it says something new.
+// No phase waits for a metric: the sampler asks, and its answers wake the AutoScalers
+// that need them. A phase adds facts and conditions, or ends the evaluation early;
+// status is written once, at the end, and only when it says something new.
 package controller

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,9 @@ const (
 	actionScale    = "Scale"
 	actionEvaluate = "Evaluate"
 )
+
+// reasonScheduled is the event when other schedules come into force.
+const reasonScheduled = "Scheduled"
 
 // maxNote is what the API server takes of an event's note, less the ellipsis.
 const maxNote = 1024 - len("…")
@@ -33,6 +37,8 @@ func (r *Reconciler) tell(e *evaluation) {
 		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale,
 			"scaled Deployment %s from %d to %d (recommended %d)", s.target, s.from, s.to, s.recommended)
 	}
+	r.tellOfPause(e)
+	r.tellOfSchedules(e)
 	for _, now := range e.autoscaler.Status.Conditions {
 		was := meta.FindStatusCondition(e.before.Status.Conditions, now.Type)
 		if !transition(was, &now) {
@@ -46,12 +52,36 @@ func (r *Reconciler) tell(e *evaluation) {
 	}
 }
 
+// tellOfSchedules tells when other schedules come into force.
+func (r *Reconciler) tellOfSchedules(e *evaluation) {
+	var was, is []string
+	if d := e.before.Status.LastDecision; d != nil {
+		was = d.Schedules
+	}
+	if d := e.autoscaler.Status.LastDecision; d != nil {
+		is = d.Schedules
+	}
+	switch {
+	case slices.Equal(was, is):
+	case len(is) == 0:
+		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, reasonScheduled, actionEvaluate, "no schedule is in force any more")
+	default:
+		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, reasonScheduled, actionEvaluate, "%s",
+			shortened("in force by schedule: "+strings.Join(is, ", "), maxNote))
+	}
+}
+
 // transition says whether a condition's change is news: it became a problem, it
-// became another problem, or it was mended. Another limit in the place of one that
-// was a problem mends nothing.
+// became another problem, it was mended, or who stood by has taken over. Another limit
+// in the place of one that was a problem mends nothing, nor does a new question.
 func transition(was, now *metav1.Condition) bool {
-	if isProblem(now) {
+	switch {
+	case isProblem(now):
 		return was == nil || was.Status != now.Status || was.Reason != now.Reason
+	case was != nil && was.Reason == v1alpha1.ReasonWaitingForRelease && now.Type == v1alpha1.ConditionBound:
+		return now.Status == metav1.ConditionTrue
+	case now.Reason == v1alpha1.ReasonAwaitingSamples:
+		return false
 	}
 	return was != nil && isProblem(was) && now.Type != v1alpha1.ConditionScalingLimited
 }
@@ -65,7 +95,9 @@ func isProblem(c *metav1.Condition) bool {
 	case c.Reason == v1alpha1.ReasonManagersUnknown:
 		return true
 	case c.Type == v1alpha1.ConditionScalingLimited:
-		return c.Status == metav1.ConditionTrue && (c.Reason == v1alpha1.ReasonAtMaxReplicas || c.Reason == v1alpha1.ReasonOutOfBounds)
+		return c.Status == metav1.ConditionTrue && slices.Contains([]string{
+			v1alpha1.ReasonAtMaxReplicas, v1alpha1.ReasonOutOfBounds, v1alpha1.ReasonFallbackFloor,
+		}, c.Reason)
 	case c.Type == v1alpha1.ConditionReady:
 		return c.Reason == v1alpha1.ReasonInvalidSpec
 	case c.Type == v1alpha1.ConditionAbleToScale:

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -53,6 +52,7 @@ func TestAStatusIsWrittenWhenItSaysSomethingNew(t *testing.T) {
 		}, true},
 		"another count": {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.TargetReplicas = number(8) }, true},
 		"another aim that nothing was written for": {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.DesiredReplicas = number(8) }, false},
+		"other schedules in force":                 {time.Second, func(s *v1alpha1.AutoScalerStatus) { s.LastDecision.Schedules = []string{"night"} }, true},
 		"a condition": {time.Second, func(s *v1alpha1.AutoScalerStatus) {
 			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Ready"})
 		}, true},
@@ -82,15 +82,22 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.True(t, pending(25*time.Second, as), "300 s / 12")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.decision.PendingDown = false }), "steady")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.holding = nil }), "not ours to scale")
-	assert.False(t, pending(time.Hour, func(e *evaluation) { e.autoscaler.Spec.Paused = true }), "a pause may last for ever")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.paused = true }), "a pause may last for ever")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
+	held := func(e *evaluation) { e.decision.PendingDown, e.decision.PendingUp = false, true }
+	assert.True(t, pending(15*time.Second, held), "a scale-up that is held has no window here, but a poll")
+	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.AllInvalidSince = 1 }), "the fallback's time begins")
+	assert.True(t, pending(0, func(e *evaluation) { e.autoscaler.Status.Shadow = &v1alpha1.Shadow{} }), "a dry run begins")
+	assert.False(t, pending(0, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "a dry run is no reason by itself")
+	assert.True(t, pending(time.Minute, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "but its window is one")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.untold = &scaleEvent{} }))
 }
 
+func condition(kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+	return &metav1.Condition{Type: kind, Status: status, Reason: reason}
+}
+
 func TestAnEventIsATransition(t *testing.T) {
-	condition := func(kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
-		return &metav1.Condition{Type: kind, Status: status, Reason: reason}
-	}
 	metrics, limited := v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionScalingLimited
 	for name, tc := range map[string]struct {
 		was, now *metav1.Condition
@@ -105,6 +112,10 @@ func TestAnEventIsATransition(t *testing.T) {
 		"demand exceeds the cap":        {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), true},
 		"another limit takes its place": {condition(limited, "True", v1alpha1.ReasonAtMaxReplicas), condition(limited, "True", v1alpha1.ReasonAllMetricsInvalid), false},
 		"a step limits":                 {condition(limited, "False", "NotLimited"), condition(limited, "True", v1alpha1.ReasonScaleUpStepLimited), false},
+		"who stood by takes over":       {condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonWaitingForRelease), condition(v1alpha1.ConditionBound, "True", v1alpha1.ReasonClaimHeld), true},
+		"who stands by waits on":        {condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonWaitingForRelease), condition(v1alpha1.ConditionBound, "Unknown", "NotEvaluated"), false},
+		"a new question mends nothing":  {condition(metrics, "False", "NoData"), condition(metrics, "Unknown", v1alpha1.ReasonAwaitingSamples), false},
+		"the fallback raises the count": {condition(limited, "True", v1alpha1.ReasonAllMetricsInvalid), condition(limited, "True", v1alpha1.ReasonFallbackFloor), true},
 		"a dry run was asked for":       {nil, condition(v1alpha1.ConditionBound, "False", v1alpha1.ReasonDryRun), false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, transition(tc.was, tc.now)) })
@@ -152,16 +163,6 @@ func TestABindingFreedWithoutARecordStillBelongsToItsLastOwner(t *testing.T) {
 	assert.Equal(t, []string{"web"}, ownerOf(client.Object(b)))
 	b.Status.Epoch = 3
 	assert.Empty(t, ownerOf(client.Object(b)))
-}
-
-func TestFC3_SamplesAreCountedByReason(t *testing.T) {
-	count := func(reason string) float64 { return testutil.ToFloat64(samplesTotal.WithLabelValues("orders", reason)) }
-	orders := builders.MakeMetricProfile("orders").Obj()
-	before, valid := count("NoData"), count("Valid")
-	countSample(orders, scaling.Sample{Reason: "NoData"})
-	countSample(orders, scaling.Sample{Validity: scaling.Valid, Value: 1})
-	assert.Equal(t, before+1, count("NoData"))
-	assert.Equal(t, valid+1, count("Valid"))
 }
 
 func holdingOf(uid types.UID) *binding.Holding { return &binding.Holding{TargetUID: uid} }

@@ -29,10 +29,14 @@ const FieldManager = "autoscale-operator"
 // facts that the cache has had time to see.
 const conflictDelay = time.Second
 
-// Sampler asks a metric source one query. It never fails: a sample that cannot be
-// used says why.
+// Sampler asks the metric sources, and keeps the newest answers. An evaluation only
+// reads those: no worker waits for the network.
 type Sampler interface {
-	Sample(ctx context.Context, q prometheus.Query) scaling.Sample
+	Subscribe(id prometheus.Subscriber, interval time.Duration, measures []prometheus.Measure)
+	Unsubscribe(id prometheus.Subscriber)
+	// Samples never fails: a sample that cannot be used says why. It is not ready while
+	// something has yet to be asked for the first time.
+	Samples(id prometheus.Subscriber, now time.Time) (samples []scaling.Sample, at time.Time, ready bool)
 }
 
 // Managers knows the other replica managers.
@@ -62,20 +66,26 @@ type Reconciler struct {
 	Client   client.Client
 	Arbiter  *binding.Arbiter
 	Managers Managers
-	Sampler  Sampler
-	Events   EventRecorder
-	Limits   v1alpha1.Limits
-	Clock    clock.PassiveClock
+	// Sampler is to call Wake with each answer.
+	Sampler Sampler
+	// Telemetry tells of what was decided.
+	Telemetry *Telemetry
+	Events    EventRecorder
+	Limits    v1alpha1.Limits
+	Clock     clock.PassiveClock
 	// Jitter spreads re-evaluations: it returns a wait of at least its argument.
 	Jitter func(time.Duration) time.Duration
 
-	records records
-	turns   turns
+	records  records
+	turns    turns
+	arrivals arrivals
+	verdicts verdicts
 }
 
 // evaluation is what one reconcile knows; phases fill it in order.
 type evaluation struct {
 	now        time.Time
+	paused     bool                 // at this time
 	before     *v1alpha1.AutoScaler // as read
 	autoscaler *v1alpha1.AutoScaler // its status is being rewritten
 	target     target
@@ -84,6 +94,7 @@ type evaluation struct {
 	// managersUnknown: why other replica managers could not be looked for.
 	managersUnknown error
 	policy          scaling.Policy
+	schedule        spec.Schedule // as it is at this time
 	samples         []scaling.Sample
 	decision        scaling.Decision
 	record          record
@@ -116,6 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // shutting down; the next leader evaluates anew
 	}
+	r.Telemetry.explain(log.FromContext(ctx), e)
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr
 	} else if statusErr != nil {
@@ -138,16 +150,21 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*v1alp
 	err := r.Client.Get(ctx, key, &a)
 	if apierrors.IsNotFound(err) || err == nil && a.DeletionTimestamp != nil {
 		r.records.forget(key)
+		r.Sampler.Unsubscribe(subscriber(key))
+		r.Telemetry.forget(key)
 		return nil, nil
 	}
 	return &a, err
 }
 
 func (r *Reconciler) begin(a *v1alpha1.AutoScaler) *evaluation {
+	r.Telemetry.begins(a)
 	next := a.DeepCopy()
 	next.Status.ObservedGeneration = a.Generation
+	now := r.Clock.Now()
 	return &evaluation{
-		now:        r.Clock.Now(),
+		now:        now,
+		paused:     a.PausedAt(now),
 		before:     a,
 		autoscaler: next,
 		record:     r.records.of(a),
@@ -164,6 +181,7 @@ func (r *Reconciler) run(ctx context.Context, e *evaluation, err error) error {
 	if err == nil {
 		err = r.settle(ctx, e)
 	}
+	e.plan()
 	return e.failed(err)
 }
 
@@ -207,10 +225,11 @@ func tellable(err error) string {
 // validate refuses a spec that was stored past admission. It waits for a fix: the
 // spec's change wakes the AutoScaler.
 func (r *Reconciler) validate(ctx context.Context, e *evaluation) (bool, error) {
-	errs := v1alpha1.ValidateAutoScaler(e.autoscaler, r.Limits)
+	errs := spec.ValidateAutoScaler(e.autoscaler, r.Limits)
 	if len(errs) == 0 {
 		return false, nil
 	}
+	r.Sampler.Unsubscribe(subscriber(nameOf(e.autoscaler)))
 	message := errs.ToAggregate().Error()
 	e.hold(v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidSpec, message)
 	e.notEvaluated()
@@ -221,12 +240,14 @@ func (r *Reconciler) validate(ctx context.Context, e *evaluation) (bool, error) 
 
 // decide asks the policy.
 func (r *Reconciler) decide(_ context.Context, e *evaluation) (bool, error) {
-	o := scaling.Observation{
-		Now: e.now, Target: string(e.target.uid), Current: e.target.replicas, Samples: e.samples,
-	}
 	e.record.recoverWrite(e)
+	o := scaling.Observation{
+		Now: e.now, Target: string(e.target.uid), Current: e.current(), Ready: e.record.ready.replicas, Samples: e.samples,
+	}
 	e.decision, e.record.memory = scaling.Decide(&e.policy, &o, e.record.memory)
+	e.simulate()
 	r.records.put(e.autoscaler, e.record)
 	e.describe(&o)
+	r.Telemetry.decided(e)
 	return false, nil
 }

@@ -34,6 +34,11 @@ type record struct {
 	baseline *count
 	// contention is what the comparisons found.
 	contention *v1alpha1.Contention
+	// shadow is the count that a dry run has come to; nil where there is none.
+	shadow *count
+	// ready is the count of Ready replicas when the newest answer was first used: an
+	// average is over those, not over the ones that became Ready since.
+	ready count
 	// untold is the last scale until an event has told of it.
 	untold *scaleEvent
 }
@@ -61,12 +66,20 @@ func (r *records) of(a *v1alpha1.AutoScaler) record {
 		return known
 	}
 	rec := record{uid: a.UID, memory: spec.Memory(a.Status.Memory)}
+	if !pendedDown(a.Status.LastDecision) {
+		// Unless a scale-down was pending the memory is as old as the last that was, and
+		// the demand was high until the earlier process ended.
+		rec.memory = rec.memory.Unwatched()
+	}
 	if s := &a.Status; s.TargetReplicas != nil {
 		rec.seen = &count{target: s.TargetUID, replicas: *s.TargetReplicas}
 		if inCharge(s) {
 			rec.baseline = rec.seen
 		}
 		rec.contention = s.Contention.DeepCopy()
+	}
+	if s := a.Status.Shadow; s != nil {
+		rec.shadow = &count{target: s.TargetUID, replicas: s.Replicas, at: s.Time.Time}
 	}
 	r.set(nameOf(a), rec)
 	return rec
@@ -134,6 +147,13 @@ func (rec *record) recoverWrite(e *evaluation) {
 	}
 	rec.memory = rec.memory.Discovered(e.now, seen.replicas, e.target.replicas)
 	rec.wrote(e, seen.replicas, e.target.replicas)
+}
+
+// sawReady notes how many replicas are Ready with an answer that arrived at a time.
+func (rec *record) sawReady(t target, at time.Time) {
+	if rec.ready.target != t.uid || !rec.ready.at.Equal(at) {
+		rec.ready = count{target: t.uid, replicas: t.ready, at: at}
+	}
 }
 
 // outdated says whether the cache has yet to see this AutoScaler's last write.

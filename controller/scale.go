@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -37,18 +36,14 @@ func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 	}
 	version, err := r.write(ctx, e, to)
 	if err != nil {
-		log.FromContext(ctx).Info("not scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
-			"from", from, "to", to, "why", err.Error())
-		err = e.scaleFailed(err)
+		err = r.scaleFailed(e, err)
 		r.records.put(a, e.record)
 		return true, err
 	}
 	e.record.scaled(e, to, version)
 	r.records.put(a, e.record)
 	e.scaled = true
-	countScale("written")
-	log.FromContext(ctx).Info("scaled", "target", e.target.key.Name, "targetUID", e.target.uid, "generation", a.Generation,
-		"from", from, "to", to, "recommended", e.decision.Recommended, "desired", e.decision.Desired, "rule", e.decision.Rule)
+	r.Telemetry.wrote(e)
 	e.mayWrite()
 	return true, nil
 }
@@ -56,7 +51,7 @@ func (r *Reconciler) scale(ctx context.Context, e *evaluation) (bool, error) {
 // mayNotWrite says whether nothing may be written, whatever the decision. Whoever
 // changes the count then does not contend.
 func (e *evaluation) mayNotWrite() bool {
-	return e.autoscaler.Spec.DryRun || e.holding == nil || e.autoscaler.Spec.Paused || e.target.replicas == 0
+	return e.autoscaler.Spec.DryRun || e.holding == nil || e.paused || e.target.replicas == 0
 }
 
 // mayWrite says that writing is allowed, or that it has yet to prove to last.
@@ -72,12 +67,14 @@ func (e *evaluation) mayWrite() {
 func (e *evaluation) writesHeld() bool {
 	switch {
 	case e.autoscaler.Spec.DryRun:
-		e.hold(v1alpha1.ReasonDryRun, v1alpha1.ReasonDryRun, "spec.dryRun is set: recommendations only")
+		e.hold(v1alpha1.ReasonDryRun, v1alpha1.ReasonDryRun,
+			"spec.dryRun is set: nothing is written; status.shadow has the count that would be, and how far the real one is from it")
+	case e.paused:
+		// Before the claim: a pause must not be hidden by an HPA, which Bound tells of.
+		e.hold(v1alpha1.ReasonPaused, v1alpha1.ReasonPaused, e.pausedMessage())
 	case e.holding == nil:
 		bound := e.condition(v1alpha1.ConditionBound)
 		e.hold(v1alpha1.ReasonNotBound, bound.Reason, bound.Message)
-	case e.autoscaler.Spec.Paused:
-		e.hold(v1alpha1.ReasonPaused, v1alpha1.ReasonPaused, "spec.paused is set: the claim is kept, nothing is written")
 	case e.target.replicas == 0:
 		e.hold(v1alpha1.ReasonTargetSuspended, v1alpha1.ReasonTargetSuspended, e.condition(v1alpha1.ConditionTargetAvailable).Message)
 	case e.backsOff():
@@ -141,7 +138,7 @@ func (e staleError) Error() string { return string(e) + " since the decision was
 
 // scaleFailed sorts a failed write. A lost race is made anew a moment later, a
 // missing permission is looked at again at the next poll, anything else backs off.
-func (e *evaluation) scaleFailed(err error) (failed error) {
+func (r *Reconciler) scaleFailed(e *evaluation, err error) (failed error) {
 	var stale staleError
 	reason := v1alpha1.ReasonScaleFailed
 	switch {
@@ -154,7 +151,7 @@ func (e *evaluation) scaleFailed(err error) (failed error) {
 		failed = err
 	}
 	e.scaleFailure = true
-	countScale(reason)
+	r.Telemetry.notWritten(reason)
 	e.hold(reason, reason, fmt.Sprintf("the scale of Deployment %q was not written: %s", e.target.key.Name, tellable(err)))
 	return failed
 }

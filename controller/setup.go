@@ -69,8 +69,8 @@ func ownerOf(obj client.Object) []string {
 	return nil
 }
 
-// SetupWithManager registers the reconciler and what wakes an AutoScaler besides
-// its own poll: its spec, its Deployment's count, HPAs and bindings of that
+// SetupWithManager registers the reconciler and what wakes an AutoScaler: each answer
+// to its metrics, its spec, its Deployment's count, HPAs and bindings of that
 // Deployment, and the profiles it uses.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
@@ -81,6 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, handler.EnqueueRequestsFromMapFunc(r.byHPA), builder.WithPredicates(retargeted)).
 		Watches(&v1alpha1.ScaleBinding{}, handler.EnqueueRequestsFromMapFunc(r.byBinding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.wakeByManagers)).
+		WatchesRawSource(source.Func(r.wakeByArrivals)).
 		Watches(&v1alpha1.MetricProfile{}, r.wake(autoscalerProfile), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,7 +84,11 @@ func (e *evaluation) condition(name string) metav1.Condition {
 func (e *evaluation) ableToScale() {
 	e.setTrue(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonScaleReady, "the replica count can be written")
 	if !usable(&e.decision) {
-		e.setFalse(v1alpha1.ConditionReady, e.condition(v1alpha1.ConditionMetricsAvailable).Reason, "no metric is usable; the replica count is held")
+		message := "no metric is usable; the replica count is held"
+		if f := &e.policy.Fallback; f.FloorReplicas > 0 {
+			message = "no metric is usable; the replica count is held, and raised to fallback.floorReplicas after fallback.afterSeconds"
+		}
+		e.setFalse(v1alpha1.ConditionReady, e.condition(v1alpha1.ConditionMetricsAvailable).Reason, message)
 		return
 	}
 	e.setTrue(v1alpha1.ConditionReady, v1alpha1.ReasonManaging, "the replica count follows the metrics")
@@ -92,12 +97,13 @@ func (e *evaluation) ableToScale() {
 // describe puts the decision into the status.
 func (e *evaluation) describe(o *scaling.Observation) {
 	s, d := &e.autoscaler.Status, &e.decision
+	e.describeSamples()
 	recommended, desired := d.Recommended, d.Desired
 	s.RecommendedReplicas, s.DesiredReplicas = &recommended, &desired
 	if !usable(d) {
 		s.RecommendedReplicas = nil
 	}
-	s.LastDecision = spec.Trace(&e.policy, o, d)
+	s.LastDecision = spec.Trace(&e.policy, e.schedule, o, d)
 	limit := limits[d.Rule]
 	if limit.reason == "" {
 		e.setFalse(v1alpha1.ConditionScalingLimited, v1alpha1.ReasonNotLimited, "the replica count is the recommendation")
@@ -128,6 +134,11 @@ var limits = map[scaling.Rule]struct{ reason, message string }{
 	scaling.RuleAllMetricsInvalid:      {v1alpha1.ReasonAllMetricsInvalid, "no metric is usable; the replica count is held"},
 	scaling.RuleOutOfBounds:            {v1alpha1.ReasonOutOfBounds, "the replica count is outside the bounds and held there, because not all metrics are valid"},
 	scaling.RuleSuspended:              {v1alpha1.ReasonTargetSuspended, "the Deployment was scaled to 0"},
+	scaling.RuleTolerance:              {v1alpha1.ReasonWithinTolerance, "the demand is near enough to the replica count: toleranceUp and toleranceDown"},
+	scaling.RuleScaleUpStabilization:   {v1alpha1.ReasonScaleUpStabilized, "the demand was lower within the scale-up window, or that window is not complete yet"},
+	scaling.RuleScaleUpRate:            {v1alpha1.ReasonScaleUpRateLimited, "scaleUpRate limits what is added within its period"},
+	scaling.RuleFallbackFloor:          {v1alpha1.ReasonFallbackFloor, "no metric has been usable for fallback.afterSeconds: the replica count is raised to fallback.floorReplicas"},
+	scaling.RuleFrozen:                 {v1alpha1.ReasonFrozen, "a schedule's freeze forbids the move"},
 	scaling.RuleInvalidPolicy:          {v1alpha1.ReasonInvalidSpec, "the policy cannot be evaluated"},
 }
 
@@ -139,6 +150,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, e *evaluation) error {
 	e.checkpoint(next)
 	if !e.worthWriting() {
 		return nil
+	}
+	if e.decision.PendingDown {
+		e.keepMemory(next) // so that a stored decision that pends is as old as the memory
 	}
 	patch := client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, e.autoscaler.DeepCopy(), patch, client.FieldOwner(FieldManager)); err != nil {
@@ -163,36 +177,88 @@ func (e *evaluation) showWrite(s *v1alpha1.AutoScalerStatus) {
 }
 
 // checkpoint puts the memory into the status with a scale event, also when the
-// status right after the scale was lost, and about twelve times per window while a
-// scale-down is pending; else the status keeps the memory that it has.
+// status right after the scale was lost, about twelve times per window while a
+// scale-down or a held scale-up is pending, and when the time without any usable metric
+// begins or ends; else the status keeps the memory that it has.
 func (e *evaluation) checkpoint(s *v1alpha1.AutoScalerStatus) {
-	if len(e.policy.Metrics) == 0 || e.record.memory.Target == "" || !e.scalesOrWaits(s.Memory) {
-		return
+	if e.scalesOrWaits(s.Memory) {
+		e.keepMemory(s)
 	}
-	s.Memory = spec.MemoryStatus(&e.record.memory, len(e.policy.Metrics))
+}
+
+func (e *evaluation) keepMemory(s *v1alpha1.AutoScalerStatus) {
+	if len(e.policy.Metrics) > 0 && e.record.memory.Target != "" {
+		s.Memory = spec.MemoryStatus(&e.record.memory, len(e.policy.Metrics))
+	}
+}
+
+// pendedDown says whether a stored decision had a scale-down pending, so that the
+// memory beside it is of no earlier time; see scaling.Decision.PendingDown.
+func pendedDown(t *v1alpha1.DecisionTrace) bool {
+	if t == nil || len(t.Metrics) == 0 {
+		return false
+	}
+	for i := range t.Metrics {
+		if m := &t.Metrics[i]; m.Validity != scaling.Valid.String() || m.Bounded >= t.Result {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
-	if e.record.untold != nil {
+	shadow := e.record.shadow != nil
+	switch {
+	case e.record.untold != nil, e.shadowChanged():
 		return true
-	}
-	if !e.decision.PendingDown || e.holding == nil || e.autoscaler.Spec.Paused {
+	case e.paused, e.holding == nil && !shadow:
+		return false // which may last for ever
+	case e.silenceChanged(stored):
+		return true
+	case !e.decision.PendingDown && !e.decision.PendingUp:
 		return false
-	}
-	if stored == nil || string(stored.TargetUID) != e.record.memory.Target {
+	case stored == nil || string(stored.TargetUID) != e.record.memory.Target:
 		return true
 	}
+	return e.now.Sub(stored.ObservedTime.Time) >= e.longestWait()/checkpointsPerWindow
+}
+
+// longestWait is that of the windows and intervals that hold the count.
+func (e *evaluation) longestWait() time.Duration {
 	window := e.policy.PollInterval
 	for i := range e.policy.Metrics {
 		b := &e.policy.Metrics[i].Behavior
-		window = max(window, b.DownStabilization, b.DownMinInterval)
+		if e.decision.PendingDown {
+			window = max(window, b.DownStabilization, b.DownMinInterval)
+		}
+		if e.decision.PendingUp {
+			window = max(window, b.UpStabilization)
+		}
 	}
-	return e.now.Sub(stored.ObservedTime.Time) >= window/checkpointsPerWindow
+	return window
+}
+
+// shadowChanged says whether a dry run has come to another count, has begun or ended:
+// what it has simulated, or no longer counts, is in the memory.
+func (e *evaluation) shadowChanged() bool {
+	was, is := e.before.Status.Shadow, e.autoscaler.Status.Shadow
+	if was == nil || is == nil {
+		return was != is
+	}
+	return was.TargetUID != is.TargetUID || was.Replicas != is.Replicas || !was.Time.Equal(&is.Time)
+}
+
+// silenceChanged says whether the time without any usable metric has begun or ended.
+func (e *evaluation) silenceChanged(stored *v1alpha1.DecisionMemory) bool {
+	known := stored != nil && string(stored.TargetUID) == e.record.memory.Target && stored.AllInvalidSince != nil
+	return known != (e.record.memory.AllInvalidSince != 0)
 }
 
 // worthWriting compares with the status as read. What wavers with the load is
 // written with something else, or when it has been wrong for a while. The time of
-// a decision that decided the same is kept, unless the status is written anyway.
+// a decision that decided the same is kept, unless the status is written anyway. That
+// no scale-down is pending any more is written at once: a next process must not go on
+// with the window of the one that was.
 func (e *evaluation) worthWriting() bool {
 	before, next := &e.before.Status, &e.autoscaler.Status
 	latest := next.LastDecision
@@ -203,13 +269,16 @@ func (e *evaluation) worthWriting() bool {
 		return false
 	}
 	next.LastDecision = latest
-	return before.LastDecision == nil || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshPolls*spec.PollInterval(e.autoscaler)
+	return before.LastDecision == nil || pendedDown(before.LastDecision) && !pendedDown(latest) || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshPolls*spec.PollInterval(e.autoscaler)
 }
 
 // onlyWavers says whether nothing but the load's wavering sets the status apart
 // from the one that was read.
 func (e *evaluation) onlyWavers() bool {
 	before := &e.before.Status
+	if schedulesChanged(before.LastDecision, e.autoscaler.Status.LastDecision) {
+		return false
+	}
 	steady := e.autoscaler.Status.DeepCopy()
 	steady.LastDecision, steady.RecommendedReplicas = before.LastDecision, before.RecommendedReplicas
 	steady.DesiredReplicas = before.DesiredReplicas // a count that was written shows by itself
@@ -223,13 +292,22 @@ func (e *evaluation) onlyWavers() bool {
 
 // wavers says whether a condition's change is no more than the load's: another
 // wording of the same reason, or another limit that is no problem. So a demand that
-// exceeds the cap is said at once, and taken back at leisure.
+// exceeds the cap is said at once, and taken back at leisure; and who holds the count
+// instead is said whenever it is another.
 func wavers(was, now *metav1.Condition) bool {
 	if was.ObservedGeneration != now.ObservedGeneration {
 		return false
 	}
+	if now.Reason == v1alpha1.ReasonHeldByAnother || now.Reason == v1alpha1.ReasonWaitingForRelease {
+		return *was == *now
+	}
 	limit := now.Type == v1alpha1.ConditionScalingLimited && !isProblem(now)
 	return limit || was.Status == now.Status && was.Reason == now.Reason
+}
+
+// schedulesChanged says whether other schedules are in force than before.
+func schedulesChanged(was, now *v1alpha1.DecisionTrace) bool {
+	return was != nil && now != nil && !slices.Equal(was.Schedules, now.Schedules)
 }
 
 // sameTrace compares two decisions but for their time.

@@ -40,11 +40,11 @@ func (r *Reconciler) findTarget(ctx context.Context, e *evaluation) (bool, error
 	err := r.Client.Get(ctx, e.target.key, &d)
 	switch {
 	case apierrors.IsNotFound(err):
-		return e.noTarget(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("there is no Deployment %q in namespace %q", a.Spec.TargetRef.Name, a.Namespace)), nil
+		return r.noTarget(e, v1alpha1.ReasonTargetNotFound, fmt.Sprintf("there is no Deployment %q in namespace %q", a.Spec.TargetRef.Name, a.Namespace)), nil
 	case err != nil:
 		return true, err
 	case d.DeletionTimestamp != nil:
-		return e.noTarget(v1alpha1.ReasonTargetTerminating, fmt.Sprintf("Deployment %q is being deleted", d.Name)), nil
+		return r.noTarget(e, v1alpha1.ReasonTargetTerminating, fmt.Sprintf("Deployment %q is being deleted", d.Name)), nil
 	}
 	e.target.uid = d.UID
 	if e.record.outdated(&d) {
@@ -69,10 +69,13 @@ func (e *evaluation) lookAgain() (done bool) {
 	return true
 }
 
-func (e *evaluation) noTarget(reason, message string) (done bool) {
+// noTarget ends an evaluation that has nothing to decide on: its metrics need not be
+// asked for either.
+func (r *Reconciler) noTarget(e *evaluation, reason, message string) (done bool) {
+	r.Sampler.Unsubscribe(subscriber(nameOf(e.autoscaler)))
 	s := &e.autoscaler.Status
 	s.TargetUID, s.TargetReplicas, s.ReadyReplicas = "", nil, nil
-	s.AppliedReplicas, s.LastSuccessfulScaleTime, s.Contention = nil, nil, nil
+	s.AppliedReplicas, s.LastSuccessfulScaleTime, s.Contention, s.Shadow = nil, nil, nil, nil
 	e.record.noTarget()
 	e.setFalse(v1alpha1.ConditionTargetAvailable, reason, message)
 	e.hold(reason, reason, message)

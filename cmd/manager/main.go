@@ -11,9 +11,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
+	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
 type options struct {
@@ -37,7 +39,7 @@ func main() {
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
 	flag.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/var/run/autoscale-operator/certs", "folder of the webhooks' tls.crt and tls.key")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "run the reconcilers on one replica at a time; needed with two replicas or more")
-	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 64, "AutoScalers evaluated at once; an evaluation waits for its metrics, each within its timeout")
+	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 16, "AutoScalers evaluated at once; an evaluation waits for the API server alone, never for a metric")
 	flag.DurationVar(&o.gracefulShutdown, "graceful-shutdown-timeout", 20*time.Second, "time for evaluations under way to end")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
@@ -55,7 +57,7 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
-	sampler, err := prometheus.NewClient(cfg.Endpoints, time.Now)
+	source, err := prometheus.NewClient(cfg.Endpoints, time.Now)
 	if err != nil {
 		return err
 	}
@@ -76,12 +78,13 @@ func run(o *options) error {
 		return err
 	}
 	arbiter := &binding.Arbiter{
-		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers, Limits: cfg.limits(),
+		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
+		Usable: func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, cfg.limits())) == 0 },
 	}
 	if err := addWebhooks(mgr, cfg, arbiter, managers); err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, cfg, o, arbiter, managers, sampler); err != nil {
+	if err := addReconcilers(mgr, cfg, o, arbiter, managers, source); err != nil {
 		return err
 	}
 	if err := addChecks(ctx, mgr, o); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -9,9 +10,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/webhook"
 )
 
@@ -60,14 +64,23 @@ func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, manage
 	return webhook.SetupWithManager(mgr, autoscalers, &webhook.MetricProfileValidator{Endpoints: cfg.endpointNames()})
 }
 
-// addReconcilers runs the reconcilers on the leader.
-func addReconcilers(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers, sampler controller.Sampler) error {
+// addReconcilers runs the reconcilers on the leader, and what asks the metrics for
+// them: an operator that decides nothing need not know anything.
+func addReconcilers(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers, source *prometheus.Client) error {
+	telemetry := controller.NewTelemetry(mgr.GetClient(), clock.RealClock{})
 	autoscalers := &controller.Reconciler{
-		Client: mgr.GetClient(), Arbiter: arbiter, Managers: managers, Sampler: sampler,
+		Client: mgr.GetClient(), Arbiter: arbiter, Managers: managers, Telemetry: telemetry,
 		Events: mgr.GetEventRecorder(controller.FieldManager), Limits: cfg.limits(), Clock: clock.RealClock{},
 		Jitter: func(d time.Duration) time.Duration { return wait.Jitter(d, 0.05) },
 	}
+	sampler := prometheus.NewSampler(source, prometheus.SamplerOptions{
+		Clock: clock.RealClock{}, Jitter: rand.Float64, Wake: autoscalers.Wake, Observer: telemetry,
+	})
+	autoscalers.Sampler = sampler
 	return errors.Join(
+		metrics.Registry.Register(telemetry),
+		mgr.Add(telemetry),
+		mgr.Add(manager.RunnableFunc(sampler.Run)),
 		autoscalers.SetupWithManager(mgr, o.maxConcurrent),
 		(&controller.GuardReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr),
 		(&controller.RetentionReconciler{Client: mgr.GetClient(), Arbiter: arbiter, Clock: clock.RealClock{}}).SetupWithManager(mgr),

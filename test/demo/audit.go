@@ -56,7 +56,8 @@ func leastGap(statuses []v1alpha1.AutoScalerStatus, of func(*v1alpha1.DecisionMe
 	var times []time.Time
 	for i := range statuses {
 		m := statuses[i].Memory
-		if m == nil {
+		// A dry run's memory holds the steps that it would have made.
+		if m == nil || statuses[i].AppliedReplicas == nil {
 			continue
 		}
 		if t := of(m); t != nil && (len(times) == 0 || !times[len(times)-1].Equal(t.Time)) {

@@ -75,8 +75,8 @@ func TestTheRecordRefusesWhatItDoesNotFollow(t *testing.T) {
 	assert.ErrorContains(t, r.noteAutoScaler(&appsv1.Deployment{}), "Deployment")
 }
 
-// at gives a status whose memory has a scale-down at a second, and a window with
-// a demand at another.
+// at gives a status of one that has written, whose memory has a scale-down at a
+// second, and a window with a demand at another.
 func at(down, high int64, replicas int32) v1alpha1.AutoScalerStatus {
 	m := &v1alpha1.DecisionMemory{Windows: []v1alpha1.WindowMemory{{Buckets: []v1alpha1.BucketMemory{
 		{Time: metav1.NewMicroTime(time.Unix(high, 0)), Replicas: replicas},
@@ -85,7 +85,7 @@ func at(down, high int64, replicas int32) v1alpha1.AutoScalerStatus {
 		t := metav1.NewMicroTime(time.Unix(down, 0))
 		m.LastScaleDownTime = &t
 	}
-	return v1alpha1.AutoScalerStatus{Memory: m}
+	return v1alpha1.AutoScalerStatus{Memory: m, AppliedReplicas: new(int32(2))}
 }
 
 func lastDown(m *v1alpha1.DecisionMemory) *metav1.MicroTime { return m.LastScaleDownTime }
@@ -95,6 +95,15 @@ func TestTheLeastGapIsBetweenDifferentTimesThatFollowEachOther(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, 5*time.Second, least)
+}
+
+func TestAStepThatADryRunWouldHaveMadeIsNone(t *testing.T) {
+	simulated := at(99, 1, 2)
+	simulated.AppliedReplicas = nil
+	least, err := leastGap([]v1alpha1.AutoScalerStatus{simulated, at(100, 1, 2), at(107, 1, 2)}, lastDown)
+
+	require.NoError(t, err)
+	assert.Equal(t, 7*time.Second, least)
 }
 
 func TestOneStepAloneHasNoGap(t *testing.T) {

@@ -1,0 +1,39 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestASampleGoesBeforeTheStartAndAfterWhatSomebodyChanged(t *testing.T) {
+	named := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "production", Name: name}}
+	}
+	q := priorityqueue.New[reconcile.Request]("test")
+	defer q.ShutDown()
+	r := &Reconciler{Telemetry: NewTelemetry(nil, clocktesting.NewFakePassiveClock(noon))}
+	r.Wake("production/early") // nobody is listening yet
+	require.NoError(t, r.wakeByArrivals(t.Context(), q))
+
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, named("start"), named("both"))
+	r.Wake("production/arrived")
+	q.Add(named("changed"))
+	r.Wake("production/both")
+	r.Wake("production/arrived")
+
+	var got []string
+	for range 4 {
+		request, _ := q.Get()
+		got = append(got, request.Name)
+		q.Done(request)
+	}
+	assert.Equal(t, []string{"changed", "arrived", "both", "start"}, got)
+	assert.Zero(t, q.Len(), "an AutoScaler is in the queue once, however many of its answers arrive")
+}

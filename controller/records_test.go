@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+)
+
+// decided is a stored decision for so many replicas, by metrics that are valid.
+func decided(result int32, demands ...int32) *v1alpha1.DecisionTrace {
+	t := &v1alpha1.DecisionTrace{Result: result}
+	for _, n := range demands {
+		t.Metrics = append(t.Metrics, v1alpha1.MetricTrace{Validity: "Valid", Bounded: n})
+	}
+	return t
+}
+
+func TestAStoredWindowGoesOnWhereAScaleDownWasPending(t *testing.T) {
+	partial := decided(10, 3, 5)
+	partial.Metrics[1].Validity = "ScaleUpOnly"
+	for name, tc := range map[string]struct {
+		decision *v1alpha1.DecisionTrace
+		want     bool
+	}{
+		"all metrics ask for less":                   {decided(10, 3, 9), true},
+		"one asks for the count":                     {decided(10, 3, 10), false},
+		"one asks for more, and a limit cuts it":     {decided(10, 3, 14), false},
+		"one was not fully valid":                    {partial, false},
+		"it says nothing of metrics":                 {decided(10), false},
+		"nothing is known of what was decided":       {nil, false},
+		"the last step down has come to the demand":  {decided(3, 3), false},
+		"a step down that has yet to come so far":    {decided(6, 3), true},
+		"suspended: nothing is asked of a decision":  {decided(0, 0), false},
+		"below minReplicas, where nothing is pended": {decided(2, 2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := metav1.NewMicroTime(noon)
+			a := &v1alpha1.AutoScaler{Status: v1alpha1.AutoScalerStatus{
+				LastDecision: tc.decision,
+				Memory: &v1alpha1.DecisionMemory{
+					TargetUID: "d", ObservedTime: at, LastScaleDownTime: &at,
+					Windows: []v1alpha1.WindowMemory{{
+						Key: "1", Since: at, Buckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}},
+						UpSince: &at, UpBuckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}},
+					}},
+				},
+			}}
+			m := new(records{}).of(a).memory
+			assert.Equal(t, tc.want, m.Windows[0].Down.Since != 0)
+			assert.Equal(t, noon.UnixMicro(), m.Windows[0].Up.Since, "the way up is not concerned")
+			assert.Equal(t, noon.UnixMicro(), m.LastDown, "nor is the interval")
+		})
+	}
+}
+
+func TestThatNoScaleDownIsPendingAnyMoreIsWrittenAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		was, is *v1alpha1.DecisionTrace
+		want    bool
+	}{
+		"it pends no more":      {decided(10, 3), decided(10, 10), true},
+		"it begins to pend":     {decided(10, 10), decided(10, 3), false},
+		"it pends all the same": {decided(10, 3), decided(10, 4), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evaluationAt(15 * time.Second)
+			tc.was.Time = e.before.Status.LastDecision.Time
+			tc.is.Time = metav1.NewTime(e.now)
+			e.before.Status.LastDecision, e.autoscaler.Status.LastDecision = tc.was, tc.is
+			assert.Equal(t, tc.want, e.worthWriting())
+		})
+	}
+}
+
+func TestAnAverageIsOverTheReplicasThatWereReadyWithIt(t *testing.T) {
+	var rec record
+	see := func(uid types.UID, ready int32, at time.Time) int32 {
+		rec.sawReady(target{uid: uid, ready: ready}, at)
+		return rec.ready.replicas
+	}
+	assert.EqualValues(t, 3, see("d", 3, noon))
+	assert.EqualValues(t, 3, see("d", 5, noon), "woken by a pod that became Ready")
+	assert.EqualValues(t, 5, see("d", 5, noon.Add(time.Second)), "the next answer")
+	assert.EqualValues(t, 1, see("another", 1, noon.Add(time.Second)))
+}
