@@ -21,11 +21,20 @@ TESTFLAGS ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Rounds of each kind, and the seed, of test-race.
 ROUNDS ?= 1000
 SEED ?= 2026
+# AutoScalers of bench-fleet, and poll intervals of each of its two measurements.
+FLEET ?= 10000
+FLEET_POLLS ?= 12
 # The operator's configuration for `make run`.
 CONFIG ?= config/manager/config.yaml
 # Nodes of the cluster, and the time that a pod takes to become ready there.
 NODES ?= 1
 READY_DELAY ?= 2s
+
+# The packages that compute with numbers. Converting a number that does not fit gives
+# another result on each architecture, and an int may have 32 bits: they are tested as
+# a 32-bit program where those run, and vetted for arm64.
+NUMBERS := ./scaling ./scaling/spec ./api/v1alpha1
+NUMBERS_386 = $(if $(filter linux/amd64,$(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH)),test,vet)
 
 # The packages whose kubebuilder:rbac markers make up the operator's role.
 RBAC_PACKAGES := controller binding webhook
@@ -67,12 +76,15 @@ cluster-down: ## Stop that control plane and remove everything of it.
 test: test-unit test-integration ## Run all tests.
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need nothing but Go.
+test-unit: ## Run the tests that need nothing but Go; those of the numbers as a 32-bit program, too.
 	@$(GO) test $(TESTFLAGS) ./... | sed '/\[no test files\]$$/d'
+	@echo "test-unit: the numbers on 386 and arm64"
+	@GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) $(NUMBERS_386) $(NUMBERS)
+	@GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $(NUMBERS)
 
 .PHONY: test-integration
-test-integration: ## Run the tests that need an API server (built at the first run, or from KUBEBUILDER_ASSETS).
-	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,helm3,helm4 >/dev/null
+test-integration: ## Run the tests that need an API server or a Prometheus (built at the first run; the API server may come from KUBEBUILDER_ASSETS).
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,prometheus,helm3,helm4 >/dev/null
 	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=30m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
 
@@ -86,6 +98,10 @@ bench-admission: ## Measure what admission adds to a create, with up to 10,000 A
 	@$(GO) test -tags=perf -timeout=60m -count=1 -v -run TestAdmissionCost ./test/perf
 bench-guard: ## Measure what the guard adds to writes, with up to 1,000 held Deployments.
 	@$(GO) test -tags=perf -timeout=30m -count=1 -v -run TestGuardCost ./test/perf
+
+.PHONY: bench-fleet
+bench-fleet: ## Measure what 10,000 AutoScalers cost, steady and with a tenth on an endpoint that hangs. FLEET=10000, FLEET_POLLS=12.
+	@FLEET=$(FLEET) FLEET_POLLS=$(FLEET_POLLS) $(GO) test -tags=perf -timeout=90m -count=1 -v -run TestFleet ./test/perf
 
 .PHONY: bench
 bench: ## Run the benchmarks.
