@@ -4,6 +4,8 @@ package integration
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -77,19 +79,49 @@ func (h *harness) fail(verb string, obj client.Object) error {
 	return h.failing(verb, obj)
 }
 
-// hookedSampler runs afterSample.
-type hookedSampler struct {
-	h *harness
-	controller.Sampler
+// promptSampler asks whenever it is read, as if the answers had just arrived: so a test
+// needs no time to pass to see a load. It runs afterSample.
+type promptSampler struct {
+	h        *harness
+	source   *prometheus.Client
+	mu       sync.Mutex
+	measures map[prometheus.Subscriber][]prometheus.Measure
 }
 
-func (s hookedSampler) Sample(ctx context.Context, q prometheus.Query) scaling.Sample {
-	sample := s.Sampler.Sample(ctx, q)
+var _ controller.Sampler = (*promptSampler)(nil)
+
+func (s *promptSampler) Subscribe(id prometheus.Subscriber, _ time.Duration, measures []prometheus.Measure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measures[id] = measures
+}
+
+func (s *promptSampler) Unsubscribe(id prometheus.Subscriber) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.measures, id)
+}
+
+func (s *promptSampler) subscribed(id prometheus.Subscriber) []prometheus.Measure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.measures[id]
+}
+
+func (s *promptSampler) Samples(id prometheus.Subscriber, now time.Time) ([]scaling.Sample, time.Time, bool) {
+	if s.h.unanswered {
+		return nil, time.Time{}, false
+	}
+	measures := s.subscribed(id)
+	samples := make([]scaling.Sample, len(measures))
+	for i := range measures {
+		samples[i] = s.source.Measure(s.h.ctx, measures[i])
+	}
 	if run := s.h.afterSample; run != nil {
 		s.h.afterSample = nil
 		run()
 	}
-	return sample
+	return samples, now, true
 }
 
 // indexed answers look-ups by index from a live list.

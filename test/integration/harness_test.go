@@ -29,6 +29,7 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
+	"example.com/platform/autoscale-operator/scaling/spec"
 	"example.com/platform/autoscale-operator/test/builders"
 	"example.com/platform/autoscale-operator/test/fixture"
 )
@@ -44,6 +45,9 @@ type harness struct {
 	clock      *clocktesting.FakePassiveClock
 	events     *recordedEvents
 	reconciler *controller.Reconciler
+	sampler    *promptSampler
+	// unanswered: the sampler has no answers yet.
+	unanswered bool
 	// What the reconciler writes is counted, and may be refused or disturbed.
 	scaleWrites, statusWrites atomic.Int32
 	beforeScale, beforeStatus func() error
@@ -82,20 +86,34 @@ func newHarness(t *testing.T, labels ...string) *harness {
 	return h
 }
 
+// usable is what a spec must be to be evaluated.
+func usable(a *v1alpha1.AutoScaler) bool {
+	return len(spec.ValidateAutoScaler(a, v1alpha1.DefaultLimits)) == 0
+}
+
+// limit has the reconciler and its arbiter refuse more than so many replicas.
+func (h *harness) limit(replicas int32) {
+	limits := v1alpha1.Limits{MaxReplicas: replicas}
+	h.reconciler.Limits = limits
+	h.reconciler.Arbiter.Usable = func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, limits)) == 0 }
+}
+
 // restart replaces the reconciler by a new one: what it had only in memory is gone.
 func (h *harness) restart() {
 	h.Helper()
-	sampler, err := prometheus.NewClient([]prometheus.Endpoint{{Name: "main", URL: h.metrics.URL()}}, h.clock.Now)
+	source, err := prometheus.NewClient([]prometheus.Endpoint{{Name: "main", URL: h.metrics.URL()}}, h.clock.Now)
 	require.NoError(h, err)
 	observed := h.observed()
 	managers, err := binding.NewManagers(binding.ManagersOptions{Cached: observed, Live: h.client})
 	require.NoError(h, err)
+	h.sampler = &promptSampler{h: h, source: source, measures: map[prometheus.Subscriber][]prometheus.Measure{}}
 	h.reconciler = &controller.Reconciler{
 		Client: observed,
 		Arbiter: &binding.Arbiter{
-			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace, Managers: managers, Limits: v1alpha1.DefaultLimits,
+			Live: h.client, Writer: observed, Clock: h.clock, Grace: binding.DefaultGrace, Managers: managers, Usable: usable,
 		},
-		Managers: managers, Sampler: hookedSampler{h, sampler}, Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
+		Managers: managers, Sampler: h.sampler, Telemetry: controller.NewTelemetry(observed, h.clock),
+		Events: h.events, Limits: v1alpha1.DefaultLimits, Clock: h.clock,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
-	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
@@ -121,7 +120,7 @@ func TestOfTwoThatWereStoredPastAdmissionExactlyOneWrites(t *testing.T) {
 	h.create(h.autoscaler().Obj())
 	h.second("other", "")
 	winner, loser := "web", "other"
-	if binding.StandsBefore(h.get("other"), h.get("web"), v1alpha1.DefaultLimits) {
+	if h.reconciler.Arbiter.StandsBefore(h.get("other"), h.get("web")) {
 		winner, loser = "other", "web"
 	}
 

@@ -85,7 +85,7 @@ func serveWebhooks(ctx context.Context, cp *controlplane.ControlPlane) {
 	replica := func() http.Handler {
 		managers, err := binding.NewManagers(binding.ManagersOptions{Cached: indexed(operator), Live: operator})
 		utilruntime.Must(err)
-		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers, Limits: v1alpha1.DefaultLimits}
+		arbiter := &binding.Arbiter{Live: operator, Writer: operator, Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers, Usable: usable}
 		return admission.WithValidator(scheme, &webhook.AutoScalerValidator{
 			Cached: indexed(operator), Live: operator, Arbiter: arbiter, Managers: managers,
 			Limits: v1alpha1.DefaultLimits, FieldManager: controller.FieldManager,

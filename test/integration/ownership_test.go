@@ -37,7 +37,7 @@ func TestAHolderThatComesBackUnderItsNameStandsInLine(t *testing.T) {
 	h.second("web", v1alpha1.ClaimWait)
 	h.metrics.Value(900)
 	first, second := "other", "web"
-	if binding.StandsBefore(h.get("web"), h.get("other"), v1alpha1.DefaultLimits) { // both within one second
+	if h.reconciler.Arbiter.StandsBefore(h.get("web"), h.get("other")) { // both within one second
 		first, second = "web", "other"
 	}
 
@@ -68,7 +68,7 @@ func TestAClaimOfASpecThatTheLeaderRefusesEndsWithItsGrace(t *testing.T) {
 	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Bounds(2, 900).Obj())
-	h.reconciler.Limits.MaxReplicas, h.reconciler.Arbiter.Limits.MaxReplicas = 500, 500
+	h.limit(500)
 
 	h.poll()
 	h.requireHeld(h.arbiter().Check(h.ctx, h.rival()), true)
@@ -81,7 +81,7 @@ func TestAClaimOfASpecThatTheLeaderRefusesEndsWithItsGrace(t *testing.T) {
 
 func TestAConfirmedOwnerKeepsItsClaimWhenItsSpecIsRefused(t *testing.T) {
 	h := bound(t)
-	h.reconciler.Limits.MaxReplicas, h.reconciler.Arbiter.Limits.MaxReplicas = 5, 5
+	h.limit(5)
 
 	h.poll()
 

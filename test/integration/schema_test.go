@@ -109,6 +109,97 @@ func TestFC14_TheSchemaAcceptsAndRefusesTheSameNumbersAsTheParser(t *testing.T) 
 	}
 }
 
+func TestFC14_TheSchemaAcceptsAndRefusesTheSameSharesAsTheParser(t *testing.T) {
+	h := newHarness(t, withoutWebhooks) // the schema alone
+	profile := h.profile("total")
+	for _, value := range []any{
+		"0", "0.1", "0.10", "100m", "0.000001", "0.999999", "1", "1.0", "1.000000", "1000m", "999m", "0m",
+		"", "1.1", "1.000001", "1001m", "0100m", "0.1m", "00", "2", "10%", "-0.1", "+0.1", ".1", "0.", "0,1", " 0.1", "0.1\n", "m",
+		"0.0000001", "1e-1", "1e-2147483648", "0e9999", "NaN", "Inf", "0x1p-4", "100u", "Ki", "٠", strings.Repeat("0", 64),
+		0.1, int64(1), true, []any{"0.1"}, map[string]any{"value": "0.1"},
+	} {
+		for _, name := range []string{"toleranceUp", "toleranceDown"} {
+			a := plain(t, builders.MakeAutoScaler(h.namespace, "web").Metric("load", profile, "1").Obj(), func(spec map[string]any) {
+				spec["behavior"] = map[string]any{name: value}
+			})
+			err := h.client.Create(h.ctx, a, client.DryRunAll)
+
+			text, isText := value.(string)
+			_, parseErr := v1alpha1.ParseShare(text)
+			if isText && parseErr == nil {
+				assert.NoError(t, err, "%s %q", name, text)
+				continue
+			}
+			require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err), "%s %v gave %v", name, value, err)
+			assert.ErrorContains(t, err, name, "%v", value)
+			if isText && len(text) <= v1alpha1.ShareMaxLength {
+				assert.ErrorContains(t, err, `as "0.1"`, "%v: the accepted form", value)
+			}
+		}
+	}
+}
+
+// TestTheSchemaAndTheValidationGiveOneVerdict changes one field of a valid object at a
+// time; where the schema refuses, so must the validation of what Go decodes, for objects
+// that were stored past the schema.
+func TestTheSchemaAndTheValidationGiveOneVerdict(t *testing.T) {
+	h := newHarness(t, withoutWebhooks)
+	profile := h.profile("total")
+	schedule := func(change map[string]any) map[string]any {
+		s := map[string]any{"name": "a", "start": "0 8 * * *", "durationSeconds": int64(60), "freeze": "All"}
+		for key, value := range change {
+			s[key] = value
+		}
+		return map[string]any{"schedules": []any{s}}
+	}
+	for name, change := range map[string]map[string]any{
+		"a fallback at its lower ends":  {"fallback": map[string]any{"floorReplicas": int64(1), "afterSeconds": int64(15)}},
+		"a fallback at its upper ends":  {"fallback": map[string]any{"floorReplicas": int64(20), "afterSeconds": int64(86400)}},
+		"a fallback above the maximum":  {"fallback": map[string]any{"floorReplicas": int64(21), "afterSeconds": int64(60)}},
+		"FC-15 a fallback too soon":     {"fallback": map[string]any{"floorReplicas": int64(5), "afterSeconds": int64(14)}},
+		"FC-15 a fallback too late":     {"fallback": map[string]any{"floorReplicas": int64(5), "afterSeconds": int64(86401)}},
+		"a rate":                        {"behavior": map[string]any{"scaleUpRate": map[string]any{"maxReplicas": int64(1), "periodSeconds": int64(3600)}}},
+		"FC-15 a rate's period":         {"behavior": map[string]any{"scaleUpRate": map[string]any{"maxReplicas": int64(1), "periodSeconds": int64(3601)}}},
+		"FC-15 an up-window":            {"behavior": map[string]any{"scaleUpStabilizationSeconds": int64(3601)}},
+		"FC-15 a negative up-window":    {"behavior": map[string]any{"scaleUpStabilizationSeconds": int64(-1)}},
+		"a schedule":                    schedule(nil),
+		"FC-15 a schedule of 59 s":      schedule(map[string]any{"durationSeconds": int64(59)}),
+		"FC-15 a schedule of a week":    schedule(map[string]any{"durationSeconds": int64(604800)}),
+		"FC-15 a schedule of a week, +": schedule(map[string]any{"durationSeconds": int64(604801)}),
+		"FC-15 a negative schedule":     schedule(map[string]any{"durationSeconds": int64(-3600)}),
+		"a schedule's floor of 0":       schedule(map[string]any{"minReplicas": int64(0)}),
+		"a schedule's cap below it":     schedule(map[string]any{"minReplicas": int64(3), "maxReplicas": int64(2)}),
+		"a schedule's cap above all":    schedule(map[string]any{"maxReplicas": int64(900)}),
+		"a schedule's odd freeze":       schedule(map[string]any{"freeze": "ScaleUp"}),
+		"a schedule's odd name":         schedule(map[string]any{"name": "Black Friday"}),
+		"a schedule's long zone":        schedule(map[string]any{"timeZone": strings.Repeat("a", 65)}),
+		"a schedule's long start":       schedule(map[string]any{"start": strings.Repeat("1", 101)}),
+		"a reason of 256 letters":       {"pauseReason": strings.Repeat("ä", 256)},
+		"a reason of 257 letters":       {"pauseReason": strings.Repeat("ä", 257)},
+		"a time":                        {"pausedUntil": "2099-01-01T00:00:00.5+02:00"},
+		"a time with a small t":         {"pausedUntil": "2099-01-01t00:00:00z"},
+		"a time of the 30th February":   {"pausedUntil": "2099-02-30T00:00:00Z"},
+		"a time in words":               {"pausedUntil": "tomorrow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := plain(t, builders.MakeAutoScaler(h.namespace, "web").Metric("load", profile, "1").Obj(), func(spec map[string]any) {
+				for key, value := range change {
+					spec[key] = value
+				}
+			})
+			data, err := obj.MarshalJSON()
+			require.NoError(t, err)
+			var a v1alpha1.AutoScaler
+			require.NoError(t, a.UnmarshalJSON(data))
+
+			errs := v1alpha1.ValidateAutoScaler(&a, v1alpha1.DefaultLimits)
+			err = h.client.Create(h.ctx, obj, client.DryRunAll)
+
+			assert.Equal(t, err != nil, len(errs) > 0, "the API server: %v; the validation: %v", err, errs)
+		})
+	}
+}
+
 func TestFC15_WindowsAreWholeSecondsWithinBounds(t *testing.T) {
 	h := newHarness(t, withoutWebhooks)
 	profile := h.profile("total")

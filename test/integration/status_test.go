@@ -167,18 +167,20 @@ func TestABindingThatCannotBeWrittenIsSaidOnTheObjectAndBlamedOnNobody(t *testin
 func TestTheAimOfADryRunIsNotAWriteAtEveryPoll(t *testing.T) {
 	h := newHarness(t)
 	h.deployment(5)
-	h.create(h.autoscaler().DryRun().Obj())
+	h.create(h.autoscaler().Window(300).DryRun().Obj())
+	h.metrics.Value(990)
 	h.poll()
 
 	before := h.statusWrites.Load()
-	for i := range 20 { // 5 minutes
+	for i := range 20 { // 5 minutes, one window
 		h.metrics.Value([]float64{890, 990}[i%2])
 		h.advance(15 * time.Second)
 		h.poll()
 	}
 
-	assert.LessOrEqual(t, h.statusWrites.Load()-before, int32(6))
+	assert.LessOrEqual(t, h.statusWrites.Load()-before, int32(12+5), "the memory twelve times per window, the numbers once a minute")
 	assert.Contains(t, []int32{9, 10}, *h.get("web").Status.RecommendedReplicas)
+	assert.Equal(t, int32(10), h.get("web").Status.Shadow.Replicas)
 }
 
 func TestALoadThatWaversAboutTheCapIsNoStormOfEvents(t *testing.T) {

@@ -199,7 +199,7 @@ func TestAMissingPermissionIsSaidAndLookedAtAgainAtTheNextPoll(t *testing.T) {
 	result, err := h.reconcile("web")
 
 	require.NoError(t, err, "no retry mends a missing permission")
-	assert.Equal(t, 15*time.Second, result.RequeueAfter)
+	assert.Equal(t, 17*time.Second, result.RequeueAfter, "with the next answer, or when that is overdue")
 	h.requireCondition(h.get("web"), v1alpha1.ConditionAbleToScale, metav1.ConditionFalse, v1alpha1.ReasonForbidden)
 	assert.Equal(t, int32(2), h.replicas())
 }
