@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -47,6 +48,13 @@ func (r *Reconciler) Wake(id prometheus.Subscriber) {
 func (r *Reconciler) wakeByArrivals(_ context.Context, to queue) error {
 	r.arrivals.queue.Store(&to)
 	return nil
+}
+
+// again has an AutoScaler evaluated after a wait, as an answer would: the queue keeps
+// the priority of an evaluation for the next one, and what somebody has once changed
+// would go before all others for ever.
+func (r *Reconciler) again(after time.Duration) reconcile.Result {
+	return reconcile.Result{RequeueAfter: r.Jitter(after), Priority: new(arrivalPriority)}
 }
 
 func subscriber(key types.NamespacedName) prometheus.Subscriber {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,4 +37,24 @@ func TestASampleGoesBeforeTheStartAndAfterWhatSomebodyChanged(t *testing.T) {
 	}
 	assert.Equal(t, []string{"changed", "arrived", "both", "start"}, got)
 	assert.Zero(t, q.Len(), "an AutoScaler is in the queue once, however many of its answers arrive")
+}
+
+func TestWhatSomebodyChangedGoesFirstOnce(t *testing.T) {
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "production", Name: "web"}}
+	q := priorityqueue.New[reconcile.Request]("test")
+	defer q.ShutDown()
+	r := &Reconciler{
+		Telemetry: NewTelemetry(nil, clocktesting.NewFakePassiveClock(noon)),
+		Jitter:    func(d time.Duration) time.Duration { return d },
+	}
+	require.NoError(t, r.wakeByArrivals(t.Context(), q))
+
+	q.Add(request)
+	_, first, _ := q.GetWithPriority()
+	result := r.again(time.Hour)
+	q.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority}, request) // as the controller does
+	q.Done(request)
+	r.Wake("production/web")
+	_, second, _ := q.GetWithPriority()
+	assert.Equal(t, []int{0, arrivalPriority}, []int{first, second})
 }

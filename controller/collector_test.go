@@ -257,7 +257,10 @@ func fleetOf(b *testing.B, count int) *Telemetry {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- t.Start(ctx) }()
-	b.Cleanup(func() { cancel(); <-done })
+	b.Cleanup(func() {
+		cancel()
+		require.NoError(b, <-done)
+	})
 	for t.leading.Load() == nil {
 		runtime.Gosched()
 	}

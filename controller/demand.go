@@ -48,25 +48,36 @@ func (r *Reconciler) sample(ctx context.Context, e *evaluation) (bool, error) {
 		return true, nil
 	}
 	for i, sample := range samples {
+		sample.Ready = e.record.sawReady(measured[i], e.target, at[i])
 		e.samples[measured[i]] = sample
 	}
-	e.record.sawReady(e.target, at)
-	r.Telemetry.sampled(e, profiles, at)
+	r.Telemetry.sampled(e, profiles, newestOf(at))
 	return false, nil
 }
 
 // newest subscribes to the measures and gives the newest sample of each; not ready
 // where one has yet to be asked for the first time. The next evaluation comes with the
 // next answer, and by itself where that is overdue.
-func (r *Reconciler) newest(e *evaluation, measures []prometheus.Measure) (samples []scaling.Sample, at time.Time, ready bool) {
+func (r *Reconciler) newest(e *evaluation, measures []prometheus.Measure) (samples []scaling.Sample, at []prometheus.Arrival, ready bool) {
 	id := subscriber(nameOf(e.autoscaler))
 	if len(measures) == 0 {
 		r.Sampler.Unsubscribe(id)
-		return nil, time.Time{}, true
+		return nil, nil, true
 	}
 	e.after = e.policy.PollInterval + patience(measures)
 	r.Sampler.Subscribe(id, e.policy.PollInterval, measures)
 	return r.Sampler.Samples(id, e.now)
+}
+
+// newestOf is the latest of arrivals, zero where there are none.
+func newestOf(arrivals []prometheus.Arrival) time.Time {
+	var newest time.Time
+	for _, at := range arrivals {
+		if at.Newest.After(newest) {
+			newest = at.Newest
+		}
+	}
+	return newest
 }
 
 // patience is how long the answers to measures may take.

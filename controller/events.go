@@ -34,8 +34,7 @@ var problem = map[string]metav1.ConditionStatus{
 // scale, and one for each condition that became, or ceased to be, a problem.
 func (r *Reconciler) tell(e *evaluation) {
 	if s := e.record.untold; s != nil {
-		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale,
-			"scaled Deployment %s from %d to %d (recommended %d)", s.target, s.from, s.to, s.recommended)
+		r.Events.Eventf(e.autoscaler, nil, corev1.EventTypeNormal, "Scaled", actionScale, "%s", s.String())
 	}
 	r.tellOfPause(e)
 	r.tellOfSchedules(e)
@@ -58,9 +57,11 @@ func (r *Reconciler) tellOfSchedules(e *evaluation) {
 	if d := e.before.Status.LastDecision; d != nil {
 		was = d.Schedules
 	}
-	if d := e.autoscaler.Status.LastDecision; d != nil {
-		is = d.Schedules
+	d := e.autoscaler.Status.LastDecision
+	if d == nil {
+		return // nothing was decided, which ends no schedule
 	}
+	is = d.Schedules
 	switch {
 	case slices.Equal(was, is):
 	case len(is) == 0:

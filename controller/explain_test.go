@@ -58,15 +58,15 @@ func TestALineHasEverythingThatExplainsADecision(t *testing.T) {
 }
 
 // rejected is an evaluation whose write was refused.
-func (f *telling) rejected(reason string) *evaluation {
-	e := f.evaluation(9)
+func (f *telling) rejected() *evaluation {
+	e, reason := f.evaluation(9), v1alpha1.ReasonForbidden
 	e.hold(reason, reason, "the scale of Deployment \"web\" was not written: because")
 	return e
 }
 
 func TestARejectedWriteSaysWhy(t *testing.T) {
 	f := tellingAt(t)
-	line := f.explains(f.rejected(v1alpha1.ReasonForbidden))
+	line := f.explains(f.rejected())
 	assert.Equal(t, false, line["written"])
 	assert.Equal(t, "Forbidden", line["outcome"])
 	assert.Equal(t, "the scale of Deployment \"web\" was not written: because", line["why"])
@@ -110,10 +110,10 @@ func TestALineIsLoggedWhenTheDecisionChangesAndNotPerPoll(t *testing.T) {
 			func(f *telling) *evaluation { e := f.evaluation(5); invalid(e, "NoData"); return e }, true},
 		"a write is refused": {
 			func(f *telling) *evaluation { return f.evaluation(9) },
-			func(f *telling) *evaluation { return f.rejected(v1alpha1.ReasonForbidden) }, true},
+			func(f *telling) *evaluation { return f.rejected() }, true},
 		"a write is refused again": {
-			func(f *telling) *evaluation { return f.rejected(v1alpha1.ReasonForbidden) },
-			func(f *telling) *evaluation { return f.rejected(v1alpha1.ReasonForbidden) }, false},
+			func(f *telling) *evaluation { return f.rejected() },
+			func(f *telling) *evaluation { return f.rejected() }, false},
 		"a write, and then nothing to do": {
 			func(f *telling) *evaluation { e := f.evaluation(9); e.scaled = true; return e },
 			func(f *telling) *evaluation { return f.evaluation(9) }, false},
@@ -128,7 +128,7 @@ func TestALineIsLoggedWhenTheDecisionChangesAndNotPerPoll(t *testing.T) {
 			func(f *telling) *evaluation { e := f.evaluation(9); e.target.uid = "new"; return e }, true},
 		"one that ended without a result, to be made anew": {
 			func(f *telling) *evaluation { return f.evaluation(9) },
-			func(f *telling) *evaluation { e := f.rejected(v1alpha1.ReasonForbidden); e.looked = nil; return e }, false},
+			func(f *telling) *evaluation { e := f.rejected(); e.looked = nil; return e }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := tellingAt(t)

@@ -132,10 +132,10 @@ func (t *Telemetry) begins(a *v1alpha1.AutoScaler) {
 // there is one: a name that names none is a tenant's text, and no label. at is when
 // the newest of the answers arrived, zero where there is none.
 func (t *Telemetry) sampled(e *evaluation, profiles []*v1alpha1.MetricProfile, at time.Time) {
-	for i := range e.samples {
+	for i, profile := range profiles {
 		name, reason := "", e.samples[i].Reason
-		if profiles[i] != nil {
-			name = profiles[i].Name
+		if profile != nil {
+			name = profile.Name
 		}
 		if e.samples[i].Validity == scaling.Valid {
 			reason = e.samples[i].Validity.String()

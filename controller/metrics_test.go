@@ -141,7 +141,7 @@ func (f *telling) evaluation(result int32) *evaluation {
 
 // trace puts the decision into the status again.
 func (e *evaluation) trace() {
-	o := scaling.Observation{Now: e.now, Current: e.target.replicas, Ready: e.target.ready, Samples: e.samples}
+	o := scaling.Observation{Now: e.now, Current: e.target.replicas, Samples: e.samples}
 	e.describe(&o)
 }
 

@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -81,8 +84,14 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.False(t, pending(24*time.Second, as))
 	assert.True(t, pending(25*time.Second, as), "300 s / 12")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.decision.PendingDown = false }), "steady")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.record.busy = e.now.Add(-24 * time.Second) }), "it has just begun")
+	assert.True(t, pending(time.Hour, func(e *evaluation) { e.record.busy = e.now.Add(-25 * time.Second) }))
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.holding = nil }), "not ours to scale")
 	assert.False(t, pending(time.Hour, func(e *evaluation) { e.paused = true }), "a pause may last for ever")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { e.decision.Rule = scaling.RuleFrozen }), "a freeze may last for days")
+	assert.True(t, pending(0, func(e *evaluation) {
+		e.decision.Rule, e.record.memory.AllInvalidSince = scaling.RuleFrozen, 1
+	}), "the fallback's time begins all the same")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
 	held := func(e *evaluation) { e.decision.PendingDown, e.decision.PendingUp = false, true }
 	assert.True(t, pending(15*time.Second, held), "a scale-up that is held has no window here, but a poll")
@@ -91,6 +100,44 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.False(t, pending(0, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "a dry run is no reason by itself")
 	assert.True(t, pending(time.Minute, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "but its window is one")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.untold = &scaleEvent{} }))
+}
+
+func TestAWriteIsRememberedInTheStatusAlsoByAnEvaluationThatEndsEarly(t *testing.T) {
+	e := evaluationAt(time.Minute)
+	e.record.memory = scaling.Memory{Target: "d", Observed: noon.UnixMicro(), LastDown: noon.UnixMicro()}
+	e.record.untold = &scaleEvent{target: "web", from: 9, to: 5}
+	e.lookAgain()
+	e.checkpoint(&e.autoscaler.Status)
+	require.NotNil(t, e.autoscaler.Status.Memory, "the event is told with this status, and then the memory has no reason to be stored")
+	assert.Equal(t, noon.UnixMicro(), e.autoscaler.Status.Memory.LastScaleDownTime.UnixMicro())
+	assert.Len(t, e.autoscaler.Status.Memory.Windows, len(e.before.Spec.Metrics))
+}
+
+// notes keeps what is told in events.
+type notes []string
+
+func (n *notes) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
+	*n = append(*n, fmt.Sprintf(note, args...))
+}
+
+func TestAnEvaluationThatDecidesNothingEndsNoSchedule(t *testing.T) {
+	told := func(change func(s *v1alpha1.AutoScalerStatus)) []string {
+		var n notes
+		e := evaluationAt(time.Minute)
+		e.before.Status.LastDecision.Schedules = []string{"night"}
+		change(&e.autoscaler.Status)
+		(&Reconciler{Events: &n}).tellOfSchedules(e)
+		return n
+	}
+	assert.Empty(t, told(func(s *v1alpha1.AutoScalerStatus) { s.LastDecision = nil }), "the Deployment is gone")
+	assert.Equal(t, []string{"no schedule is in force any more"}, told(func(s *v1alpha1.AutoScalerStatus) { s.LastDecision.Schedules = nil }))
+}
+
+func TestAScaleThatWasFoundIsToldOfWithoutARecommendation(t *testing.T) {
+	s := scaleEvent{target: "web", from: 2, to: 9}
+	assert.Equal(t, "scaled Deployment web from 2 to 9", s.String())
+	s.recommended = number(0)
+	assert.Equal(t, "scaled Deployment web from 2 to 9 (recommended 0)", s.String())
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {

@@ -36,7 +36,7 @@ type Sampler interface {
 	Unsubscribe(id prometheus.Subscriber)
 	// Samples never fails: a sample that cannot be used says why. It is not ready while
 	// something has yet to be asked for the first time.
-	Samples(id prometheus.Subscriber, now time.Time) (samples []scaling.Sample, at time.Time, ready bool)
+	Samples(id prometheus.Subscriber, now time.Time) (samples []scaling.Sample, at []prometheus.Arrival, ready bool)
 }
 
 // Managers knows the other replica managers.
@@ -141,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case wait > 0:
 		e.after = min(e.after, wait)
 	}
-	return ctrl.Result{RequeueAfter: r.Jitter(e.after)}, nil
+	return r.again(e.after), nil
 }
 
 // read gives the AutoScaler, or nil when it is gone or going.
@@ -242,9 +242,12 @@ func (r *Reconciler) validate(ctx context.Context, e *evaluation) (bool, error) 
 func (r *Reconciler) decide(_ context.Context, e *evaluation) (bool, error) {
 	e.record.recoverWrite(e)
 	o := scaling.Observation{
-		Now: e.now, Target: string(e.target.uid), Current: e.current(), Ready: e.record.ready.replicas, Samples: e.samples,
+		Now: e.now, Target: string(e.target.uid), Current: e.current(), Samples: e.samples,
 	}
 	e.decision, e.record.memory = scaling.Decide(&e.policy, &o, e.record.memory)
+	if !e.decision.PendingDown {
+		e.record.busy = e.now
+	}
 	e.simulate()
 	r.records.put(e.autoscaler, e.record)
 	e.describe(&o)

@@ -11,6 +11,7 @@ import (
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
@@ -36,9 +37,12 @@ type record struct {
 	contention *v1alpha1.Contention
 	// shadow is the count that a dry run has come to; nil where there is none.
 	shadow *count
-	// ready is the count of Ready replicas when the newest answer was first used: an
-	// average is over those, not over the ones that became Ready since.
-	ready count
+	// ready is, for each metric, the count of Ready replicas when its newest sample was
+	// first seen, and when the one before was: an average is over those, not over the
+	// ones that became Ready since.
+	ready [v1alpha1.MaxMetrics][2]count
+	// busy is when this process last found no scale-down pending; zero: not yet.
+	busy time.Time
 	// untold is the last scale until an event has told of it.
 	untold *scaleEvent
 }
@@ -114,7 +118,7 @@ func (rec *record) scaled(e *evaluation, to int32, version string) {
 	rec.memory = rec.memory.Scaled(e.now, e.target.replicas, to, e.policy.PollInterval)
 	rec.wrote(e, e.target.replicas, to)
 	rec.version = version
-	rec.untold.recommended = e.decision.Recommended
+	rec.untold.recommended = new(e.decision.Recommended)
 }
 
 // wrote notes a write that happened.
@@ -149,11 +153,17 @@ func (rec *record) recoverWrite(e *evaluation) {
 	rec.wrote(e, seen.replicas, e.target.replicas)
 }
 
-// sawReady notes how many replicas are Ready with an answer that arrived at a time.
-func (rec *record) sawReady(t target, at time.Time) {
-	if rec.ready.target != t.uid || !rec.ready.at.Equal(at) {
-		rec.ready = count{target: t.uid, replicas: t.ready, at: at}
+// sawReady is how many replicas were Ready with the answer that a metric's sample is
+// from: the newest, or the one before.
+func (rec *record) sawReady(metric int, t target, at prometheus.Arrival) int32 {
+	newest, before := &rec.ready[metric][0], &rec.ready[metric][1]
+	if newest.target != t.uid || !newest.at.Equal(at.Newest) {
+		*before, *newest = *newest, count{target: t.uid, replicas: t.ready, at: at.Newest}
 	}
+	if before.target == t.uid && before.at.Equal(at.Used) {
+		return before.replicas
+	}
+	return newest.replicas
 }
 
 // outdated says whether the cache has yet to see this AutoScaler's last write.

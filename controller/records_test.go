@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/scaling/prometheus"
 )
 
 // decided is a stored decision for so many replicas, by metrics that are valid.
@@ -79,12 +80,25 @@ func TestThatNoScaleDownIsPendingAnyMoreIsWrittenAtOnce(t *testing.T) {
 
 func TestAnAverageIsOverTheReplicasThatWereReadyWithIt(t *testing.T) {
 	var rec record
+	of := func(at time.Time) prometheus.Arrival { return prometheus.Arrival{Newest: at, Used: at} }
 	see := func(uid types.UID, ready int32, at time.Time) int32 {
-		rec.sawReady(target{uid: uid, ready: ready}, at)
-		return rec.ready.replicas
+		return rec.sawReady(0, target{uid: uid, ready: ready}, of(at))
 	}
 	assert.EqualValues(t, 3, see("d", 3, noon))
 	assert.EqualValues(t, 3, see("d", 5, noon), "woken by a pod that became Ready")
+	assert.EqualValues(t, 7, rec.sawReady(1, target{uid: "d", ready: 7}, of(noon.Add(time.Second))), "another metric's answer")
+	assert.EqualValues(t, 3, see("d", 7, noon))
 	assert.EqualValues(t, 5, see("d", 5, noon.Add(time.Second)), "the next answer")
 	assert.EqualValues(t, 1, see("another", 1, noon.Add(time.Second)))
+}
+
+func TestAnAverageThatIsUsedAgainIsOverTheReplicasOfItsOwnTime(t *testing.T) {
+	var rec record
+	see := func(ready int32, newest, used time.Time) int32 {
+		return rec.sawReady(0, target{uid: "d", ready: ready}, prometheus.Arrival{Newest: newest, Used: used})
+	}
+	next := noon.Add(quarter)
+	assert.EqualValues(t, 10, see(10, noon, noon))
+	assert.EqualValues(t, 10, see(15, next, noon), "15 bring the average down, and that is not believed yet")
+	assert.EqualValues(t, 15, see(20, next, next), "it is believed now: of 15")
 }

@@ -15,10 +15,19 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// scaleEvent is a write that happened. recommended is 0 where it is not known.
+// scaleEvent is a write that happened. recommended is nil where it is not known.
 type scaleEvent struct {
-	target                string
-	from, to, recommended int32
+	target      string
+	from, to    int32
+	recommended *int32
+}
+
+func (s *scaleEvent) String() string {
+	text := fmt.Sprintf("scaled Deployment %s from %d to %d", s.target, s.from, s.to)
+	if s.recommended != nil {
+		text += fmt.Sprintf(" (recommended %d)", *s.recommended)
+	}
+	return text
 }
 
 // scale writes the decided count, if it differs and writing is allowed.

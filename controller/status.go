@@ -187,8 +187,9 @@ func (e *evaluation) checkpoint(s *v1alpha1.AutoScalerStatus) {
 }
 
 func (e *evaluation) keepMemory(s *v1alpha1.AutoScalerStatus) {
-	if len(e.policy.Metrics) > 0 && e.record.memory.Target != "" {
-		s.Memory = spec.MemoryStatus(&e.record.memory, len(e.policy.Metrics))
+	// Of the spec's metrics: an evaluation that ends early has no policy yet.
+	if n := min(len(e.before.Spec.Metrics), scaling.MaxMetrics); n > 0 && e.record.memory.Target != "" {
+		s.Memory = spec.MemoryStatus(&e.record.memory, n)
 	}
 }
 
@@ -215,12 +216,15 @@ func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
 		return false // which may last for ever
 	case e.silenceChanged(stored):
 		return true
-	case !e.decision.PendingDown && !e.decision.PendingUp:
-		return false
+	case !e.decision.PendingDown && !e.decision.PendingUp, e.decision.Rule == scaling.RuleFrozen:
+		return false // a freeze may last for days, and nothing moves in it
 	case stored == nil || string(stored.TargetUID) != e.record.memory.Target:
 		return true
 	}
-	return e.now.Sub(stored.ObservedTime.Time) >= e.longestWait()/checkpointsPerWindow
+	// A scale-down that has just begun to pend has nothing to lose, and a load that wavers
+	// about the count must not become a write at every poll.
+	part := e.longestWait() / checkpointsPerWindow
+	return e.now.Sub(stored.ObservedTime.Time) >= part && (e.decision.PendingUp || e.now.Sub(e.record.busy) >= part)
 }
 
 // longestWait is that of the windows and intervals that hold the count.

@@ -19,10 +19,10 @@ func (p *Policy) demand(i int, o *Observation) MetricTrace {
 		}
 		return t
 	}
-	if metric.Semantics == PerReplicaAverage && o.Ready <= 0 {
+	if metric.Semantics == PerReplicaAverage && sample.Ready <= 0 {
 		return MetricTrace{Reason: ReasonNoReadyReplicas}
 	}
-	needed := metric.needed(sample, o.Ready)
+	needed := metric.needed(sample)
 	t.Raw = rawDemand(needed)
 	t.Tolerated, t.Rule = metric.Behavior.tolerate(t.Raw, needed, o.Current)
 	if bounded := p.clamp(t.Tolerated); bounded != t.Tolerated {
@@ -54,12 +54,12 @@ func isLoad(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
 //
 // It can be infinite, but not NaN: every number in it is finite, and neither target
 // nor clearance is 0.
-func (m *Metric) needed(s *Sample, ready int32) float64 {
+func (m *Metric) needed(s *Sample) float64 {
 	load := s.Value
 	switch m.Semantics {
 	case Total:
 	case PerReplicaAverage:
-		load *= float64(ready)
+		load *= float64(s.Ready)
 	case Backlog:
 		load = s.ArrivalRate + load/m.Clearance.Seconds()
 	}

@@ -38,7 +38,7 @@ func TestAnAverageIsMultipliedByTheReadyReplicas(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := observe(start, c.current, valid(c.average))
-			o.Ready = c.ready
+			over(c.ready, o)
 			d, _ := scaling.Decide(of(scaling.PerReplicaAverage, 100), o, scaling.Memory{})
 			assert.Equal(t, c.raw, d.Recommended)
 		})
@@ -50,7 +50,7 @@ func TestAnAverageOverNoReadyReplicaIsInvalid(t *testing.T) {
 		p := perReplica100(scaling.Behavior{DownStabilization: time.Minute}, scaling.Behavior{})
 		p.Metrics[0].Semantics = scaling.PerReplicaAverage
 		o := observe(start, 5, valid(0), valid(200))
-		o.Ready = ready
+		over(ready, o)
 		d, _ := scaling.Decide(p, o, scaling.Memory{})
 		assert.Equal(t, int32(5), d.Replicas, "not a scale-down")
 		assert.Equal(t, scaling.RuleSomeMetricsInvalid, d.Rule)
@@ -65,7 +65,7 @@ func TestAnAverageOverNoReadyReplicaIsInvalid(t *testing.T) {
 func TestTotalsDoNotLookAtReadyReplicas(t *testing.T) {
 	o := observe(start, 9, valid(900))
 	for _, ready := range []int32{0, 3, 25} {
-		o.Ready = ready
+		over(ready, o)
 		d, _ := scaling.Decide(of(scaling.Total, 100), o, scaling.Memory{})
 		assert.Equal(t, int32(9), d.Recommended)
 	}

@@ -73,7 +73,7 @@ func TestOneUsableAnswerStartsTheWaitForTheFloorAnew(t *testing.T) {
 			l.at(4*time.Minute+poll, failed, answer)
 			assert.Zero(t, l.memory.AllInvalidSince)
 			begin := 4*time.Minute + 2*poll
-			assert.Equal(t, begin+5*time.Minute, l.upAt(t, begin, poll, time.Hour, failed, failed))
+			assert.Equal(t, begin+5*time.Minute, l.upAt(t, begin, poll, failed, failed))
 		})
 	}
 }

@@ -129,6 +129,6 @@ func drawScene(t *rapid.T) scene {
 	p := drawPolicy(t)
 	now := start.Add(time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "now")))
 	o := observe(now, rapid.Int32Range(1, 120).Draw(t, "current"), drawSamples(t, len(p.Metrics))...)
-	o.Ready = rapid.Int32Range(-1, 150).Draw(t, "ready")
+	over(rapid.Int32Range(-1, 150).Draw(t, "ready"), o)
 	return scene{p, o, drawMemory(t, p, now)}
 }

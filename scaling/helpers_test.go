@@ -1,6 +1,7 @@
 package scaling_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,16 @@ func partial(v float64) scaling.Sample {
 var failed = scaling.Sample{Reason: "Timeout", Message: "no answer"}
 
 func observe(at time.Time, current int32, samples ...scaling.Sample) *scaling.Observation {
-	return &scaling.Observation{Now: at, Target: "uid", Current: current, Ready: current, Samples: samples}
+	return over(current, &scaling.Observation{Now: at, Target: "uid", Current: current, Samples: samples})
+}
+
+// over has every sample taken over so many Ready replicas.
+func over(ready int32, o *scaling.Observation) *scaling.Observation {
+	o.Samples = slices.Clone(o.Samples)
+	for i := range o.Samples {
+		o.Samples[i].Ready = ready
+	}
+	return o
 }
 
 // loop is a closed loop: it evaluates, and every write succeeds.
@@ -57,7 +67,7 @@ func (l *loop) at(since time.Duration, samples ...scaling.Sample) scaling.Decisi
 	l.now = start.Add(since)
 	o := observe(l.now, l.current, samples...)
 	if l.ready != nil {
-		o.Ready = *l.ready
+		over(*l.ready, o)
 	}
 	d, m := scaling.Decide(l.policy, o, l.memory)
 	l.memory = m
@@ -90,16 +100,16 @@ func (l *loop) downAt(t *testing.T, from, step, limit time.Duration, samples ...
 	return 0
 }
 
-// upAt evaluates every step and returns when replicas first rose.
-func (l *loop) upAt(t *testing.T, from, step, limit time.Duration, samples ...scaling.Sample) time.Duration {
+// upAt evaluates every step within an hour and returns when replicas first rose.
+func (l *loop) upAt(t *testing.T, from, step time.Duration, samples ...scaling.Sample) time.Duration {
 	t.Helper()
 	before := l.current
-	for at := from; at <= limit; at += step {
+	for at := from; at <= time.Hour; at += step {
 		l.at(at, samples...)
 		if l.current > before {
 			return at
 		}
 	}
-	require.FailNow(t, "no scale-up", "between %s and %s", from, limit)
+	require.FailNow(t, "no scale-up", "between %s and an hour", from)
 	return 0
 }

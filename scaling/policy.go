@@ -147,7 +147,12 @@ type Sample struct {
 	// ArrivalRate is, for a Backlog only, the items that arrive per second. What
 	// is said of Value holds for it too.
 	ArrivalRate float64
-	Validity    Validity
+	// Ready is, for a PerReplicaAverage only, the number of replicas that were Ready
+	// when the sample was taken: those that it is the average of. A sample that is used
+	// again keeps it, or a replica that became Ready meanwhile would be counted as one
+	// that bore load.
+	Ready    int32
+	Validity Validity
 	// Reason is a machine-readable word for what is wrong; empty when Valid.
 	Reason string
 	// Message explains Reason to people. It holds no address and no credentials.
@@ -163,11 +168,6 @@ type Observation struct {
 	// Current is the number of replicas asked for (spec.replicas, an absent
 	// value already taken as 1); never the number that runs.
 	Current int32
-	// Ready is the number of replicas that were Ready when the samples were taken:
-	// those that an average was taken over. Only PerReplicaAverage uses it. An
-	// evaluation that comes again with the same samples must give the same number, or
-	// a replica that became Ready meanwhile would be counted as one that bore load.
-	Ready int32
 	// Samples[i] answers Policy.Metrics[i]; a missing one is Invalid.
 	Samples []Sample
 }

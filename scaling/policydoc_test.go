@@ -76,7 +76,7 @@ func capacityTable(t *testing.T) string {
 	t.Helper()
 	row := func(what, formula string, p *scaling.Policy, ready int32, s scaling.Sample, want int32) []string {
 		o := observe(start, max(ready, 1), s)
-		o.Ready = ready
+		over(ready, o)
 		d, _ := scaling.Decide(p, o, scaling.Memory{})
 		require.Equal(t, want, d.Recommended, what)
 		result := fmt.Sprint(d.Recommended)

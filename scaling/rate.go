@@ -29,7 +29,7 @@ func (r Rate) limitUp(stabilized, current int32, now int64, m *Memory) (int32, R
 }
 
 // added remembers a scale-up, of nothing or less not at all. Where there is no room
-// the two neighbours that are nearest in time become one, as if both had happened
+// the two neighbors that are nearest in time become one, as if both had happened
 // at the time of the later: they count for longer then, never shorter.
 func (m *Memory) added(now, n int64) {
 	if n <= 0 {
@@ -48,7 +48,7 @@ func (m *Memory) added(now, n int64) {
 	}
 }
 
-// joinUps makes one of two neighbours, so that the last place is free.
+// joinUps makes one of two neighbors, so that the last place is free.
 func (m *Memory) joinUps() {
 	nearest := 1
 	for i := 2; i < len(m.Ups); i++ {

@@ -90,7 +90,7 @@ func TestPropertyTheBandIsExact(t *testing.T) {
 		p.MaxReplicas = math.MaxInt32
 		p.Metrics[0].Behavior.ToleranceUp = float64(up) / 1e6
 		p.Metrics[0].Behavior.ToleranceDown = float64(down) / 1e6
-		d, _ := scaling.Decide(p, observe(start, int32(current), valid(float64(load))), scaling.Memory{})
+		d, _ := scaling.Decide(p, observe(start, int32(current), valid(float64(load))), scaling.Memory{}) //nolint:gosec // drawn as one
 		want := max(1, (load+999_999)/1_000_000)
 		if (1_000_000-down)*current <= load && load <= (1_000_000+up)*current {
 			want = current

@@ -28,7 +28,7 @@ func TestScaleUpWaitsUntilTheWholeWindowAsksForIt(t *testing.T) {
 	assert.Equal(t, scaling.RuleScaleUpStabilization, d.Rule)
 	assert.True(t, d.PendingUp)
 
-	up := l.upAt(t, rise+time.Second, time.Second, time.Hour, valid(900))
+	up := l.upAt(t, rise+time.Second, time.Second, valid(900))
 	assert.GreaterOrEqual(t, up, 10*time.Minute+upWindow, "the last low demand has expired")
 	assert.Less(t, up, 10*time.Minute+upWindow+upWindow/12)
 	assert.Equal(t, int32(9), l.current)
@@ -94,7 +94,7 @@ func TestWhatStartsTheUpWindowAnew(t *testing.T) {
 			d := l.at(settled+poll, valid(900))
 			assert.Equal(t, c.anew, d.Replicas == 4)
 			if c.anew {
-				assert.Equal(t, settled+poll+upWindow, l.upAt(t, settled+2*poll, poll, time.Hour, valid(900)))
+				assert.Equal(t, settled+poll+upWindow, l.upAt(t, settled+2*poll, poll, valid(900)))
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func TestAPartialAnswerIsHeldByTheUpWindowLikeAnyOther(t *testing.T) {
 	d := l.at(10*time.Minute+poll, partial(900))
 	assert.Equal(t, int32(4), d.Replicas)
 	assert.Equal(t, scaling.RuleScaleUpStabilization, d.Rule)
-	up := l.upAt(t, 10*time.Minute+2*poll, poll, time.Hour, partial(900))
+	up := l.upAt(t, 10*time.Minute+2*poll, poll, partial(900))
 	assert.Less(t, up, 10*time.Minute+upWindow+upWindow/12+poll)
 }
 
@@ -114,7 +114,7 @@ func TestAClockThatIsSetBackKeepsNoLowDemandForLonger(t *testing.T) {
 	l := newLoop(upWindowed(), 4)
 	l.run(time.Hour, time.Hour+10*time.Minute, valid(400))
 	back := 10 * time.Minute
-	up := l.upAt(t, back, poll, time.Hour, partial(900))
+	up := l.upAt(t, back, poll, partial(900))
 	assert.Equal(t, back+upWindow, up, "as if all of it had been seen just now")
 }
 

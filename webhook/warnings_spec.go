@@ -18,7 +18,7 @@ const (
 	warnFixed = "spec.maxReplicas: it equals minReplicas, so metrics never change the count"
 	// One sample is enough.
 	warnShortWindow   = "%s: %d s is shorter than the poll interval of %d s, so a single low sample scales down"
-	warnShortUpWindow = "%s: %d s is shorter than the poll interval of %d s, so a single high sample scales up"
+	warnShortUpWindow = "%s: %d s is shorter than the poll interval of %d s, so a single high sample scales up" //nolint:gosec // no credentials
 	// Tolerances that hide the load.
 	warnToleranceUp   = "%s: %s lets the load grow to %g times what the replicas carry before one is added"
 	warnToleranceDown = "%s: %s tolerates the loss of all load, so this metric never scales down"

@@ -103,10 +103,6 @@ type DecisionTrace struct {
 	// current is spec.replicas as the decision saw it; of a dry run, the count that it
 	// keeps.
 	Current int32 `json:"current"`
-	// ready is the number of Ready replicas as the decision saw it, which the average
-	// of a PerReplicaAverage metric is over.
-	// +optional
-	Ready int32 `json:"ready"`
 	// minReplicas in force, schedules included.
 	// +optional
 	MinReplicas int32 `json:"minReplicas"`
@@ -141,6 +137,10 @@ type MetricTrace struct {
 	// reason why it is not Valid.
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// ready, of a PerReplicaAverage alone, is how many replicas the average is over: those
+	// that were Ready when it was taken.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
 	// raw is the count that the sample asks for, by the profile's semantics, rounded up.
 	Raw int32 `json:"raw"`
 	// tolerated is raw, or current where that is within the tolerance.

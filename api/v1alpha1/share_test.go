@@ -39,7 +39,7 @@ var shares = map[string]float64{
 	".1":                    refused,
 	"0.":                    refused,
 	"0,1":                   refused,
-	" 0.1":                  refused,
+	"\u00200.1":             refused, // a leading space
 	"0.1\n":                 refused,
 	"":                      refused,
 	"m":                     refused,

@@ -40,7 +40,7 @@ type point struct {
 type pointKind uint8
 
 const (
-	number pointKind = iota
+	_ pointKind = iota // a number
 	// histogram is a native histogram, which is no number.
 	histogram
 	// duplicate stands for several points of one target.

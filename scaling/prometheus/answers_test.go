@@ -107,7 +107,7 @@ func (r *response) run(t *testing.T) string {
 	if got.Reason != "" {
 		reason = "`" + got.Reason + "`"
 	}
-	return fmt.Sprintf("| %s | %s | %s | `%s` |\n", r.name, verdict, reason, counted)
+	return fmt.Sprintf("| %s | %s | %s | %#q |\n", r.name, verdict, reason, counted)
 }
 
 // countedAs is the reason that the sampler's observer is told.

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -291,11 +292,16 @@ func TestEndpointWithOAuth2RunsAsManyQueriesAtOnceAsItMay(t *testing.T) {
 	const many = 24
 	server, issuer := newServer(t), newServer(t)
 	issuer.Raw(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`, http.StatusOK, "application/json")
-	var arrived sync.WaitGroup
-	arrived.Add(many)
-	server.Func(func(w http.ResponseWriter, _ *http.Request) {
-		arrived.Done()
-		arrived.Wait()
+	all := make(chan struct{})
+	var arrived atomic.Int32
+	server.Func(func(w http.ResponseWriter, r *http.Request) {
+		if arrived.Add(1) == many {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-r.Context().Done():
+		}
 		_, _ = w.Write([]byte(vectorBody(`{"metric":{},"value":[$t,"7"]}`)))
 	})
 	client := newClient(t, server.URL(), oauth2(issuer.URL()), func(e *prometheus.Endpoint) { e.MaxConcurrentQueries = many })

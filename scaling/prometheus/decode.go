@@ -60,9 +60,11 @@ func (e *envelope) result(q *Question) (*answer, error) {
 	}
 	switch kind := e.Data.ResultType; {
 	case kind == model.ValVector.String():
-		return a, a.readVector(e.Data.Result, q)
+		err := a.readVector(e.Data.Result, q)
+		return a, err
 	case kind == model.ValScalar.String() && q.Series.single():
-		return a, a.readScalar(e.Data.Result)
+		err := a.readScalar(e.Data.Result)
+		return a, err
 	case kind == model.ValScalar.String(), kind == model.ValMatrix.String(), kind == model.ValString.String():
 		return nil, resultTypeError(kind)
 	case kind == "":
@@ -124,7 +126,8 @@ func (a *answer) readTargets(list *json.Decoder, q *Question) error {
 	a.targets = map[target]point{}
 	namespaces := map[string]string{}
 	for list.More() {
-		if a.count++; a.count > q.maxSeries() {
+		a.count++
+		if a.count > q.maxSeries() {
 			return tooManySeriesError(q.maxSeries())
 		}
 		var s series

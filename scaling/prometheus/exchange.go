@@ -68,7 +68,7 @@ func (x *exchange) send(ctx context.Context, method, form string) (*answer, erro
 	if err != nil {
 		return nil, err
 	}
-	resp, err := x.http.Do(req) //nolint:gosec // the address is the administrator's
+	resp, err := x.http.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -36,17 +36,20 @@ type judge struct {
 	sourceMaxAge time.Duration
 	sourceShare  float64
 	now          time.Time
+	// used is when the load arrived that the sample is from.
+	used time.Time
 }
 
 // sample judges the load, then the arrivals, then the freshness of the source.
 // A nil answer asks for nothing. The worst validity counts.
 func (j *judge) sample(load, arrivals, fresh reading) scaling.Sample {
-	s := j.believed(load, fresh)
+	s, from := j.believed(load, fresh)
+	j.used = from.arrived
 	if s.Validity == scaling.Invalid {
 		return s
 	}
 	if arrivals.answer != nil {
-		rate := j.believed(arrivals, fresh)
+		rate, _ := j.believed(arrivals, fresh)
 		if rate.Validity < s.Validity {
 			s.Validity, s.Reason, s.Message = rate.Validity, rate.Reason, "arrival rate: "+rate.Message
 		}
@@ -62,27 +65,28 @@ func (j *judge) sample(load, arrivals, fresh reading) scaling.Sample {
 	return j.withFreshness(s, fresh)
 }
 
-// believed is the value of a load or an arrival rate. It may be newer than what is
+// believed is the value of a load or an arrival rate, and the answer it is from. It may be newer than what is
 // known of its source's freshness, and what a source that was lost meanwhile
 // measures would fall, so a lower value than the one before is not believed yet. Nor
 // is the one before, where it is newer than the freshness too.
-func (j *judge) believed(r, fresh reading) scaling.Sample {
+func (j *judge) believed(r, fresh reading) (scaling.Sample, *answer) {
 	s := j.value(r)
 	switch {
 	case s.Validity == scaling.Invalid || fresh.answer == nil || !fresh.answer.arrived.Before(r.answer.asked):
-		return s
+		return s, r.answer
 	case r.previous == nil || fresh.answer.arrived.Before(r.previous.asked):
-		return upOnly(s)
+		return upOnly(s), r.answer
 	}
 	before := r
 	before.answer = r.previous
 	switch b := j.value(before); {
 	case b.Validity == scaling.Invalid:
-		return upOnly(s)
+		return upOnly(s), r.answer
 	case b.Value > s.Value:
 		s.Value = b.Value
+		return s, r.previous
 	}
-	return s
+	return s, r.answer
 }
 
 // upOnly makes a sample one that nothing is scaled down on.

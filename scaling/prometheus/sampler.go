@@ -27,6 +27,13 @@ const (
 // Subscriber is the key of whoever needs samples, such as "namespace/name".
 type Subscriber string
 
+// Arrival is when the load of a sample arrived.
+type Arrival struct {
+	// Newest is that of the newest answer, Used that of the one the sample's value is
+	// from: the one before, while a lower load is not believed yet.
+	Newest, Used time.Time
+}
+
 // Clock is the time and the waiting of the sampler.
 type Clock interface {
 	Now() time.Time
@@ -152,38 +159,31 @@ func (s *Sampler) Unsubscribe(id Subscriber) {
 
 // Samples returns the newest sample of each measure of a subscription, judged at
 // now. ready is false until each of its questions has been answered, has failed,
-// or has waited for an interval and its timeout. at is when the newest of the
-// answers arrived, zero before that.
-func (s *Sampler) Samples(id Subscriber, now time.Time) (samples []scaling.Sample, at time.Time, ready bool) {
+// or has waited for an interval and its timeout. at is when each one's load
+// arrived.
+func (s *Sampler) Samples(id Subscriber, now time.Time) (samples []scaling.Sample, at []Arrival, ready bool) {
 	s.mu.Lock()
 	sub := s.subscriptions[id]
 	if sub == nil {
 		s.mu.Unlock()
-		return nil, time.Time{}, false
+		return nil, nil, false
 	}
 	readings := sub.readings(now)
 	s.mu.Unlock()
 
-	ready = true
 	for i := range sub.metrics {
 		for k, t := range sub.metrics[i].tasks {
-			switch r := &readings[i][k]; {
-			case t == nil:
-			case r.answer == nil:
-				ready = false
-			case r.answer.arrived.After(at):
-				at = r.answer.arrived
+			if t != nil && readings[i][k].answer == nil {
+				return nil, nil, false
 			}
 		}
 	}
-	if !ready {
-		return nil, at, false
-	}
-	samples = make([]scaling.Sample, len(sub.metrics))
+	samples, at = make([]scaling.Sample, len(sub.metrics)), make([]Arrival, len(sub.metrics))
 	for i := range sub.metrics {
 		j := sub.metrics[i].judge
 		j.now, j.patience = now, sub.interval+readings[i][0].question.timeout()
 		samples[i] = j.sample(readings[i][0], readings[i][1], readings[i][2])
+		at[i] = Arrival{Newest: readings[i][0].answer.arrived, Used: j.used}
 	}
 	return samples, at, true
 }

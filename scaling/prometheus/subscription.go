@@ -147,7 +147,8 @@ func (s *Sampler) end(t *task) {
 	}
 	name := t.question.Profile
 	p := s.profiles[name]
-	if p.tasks--; p.tasks > 0 {
+	p.tasks--
+	if p.tasks > 0 {
 		return
 	}
 	delete(s.profiles, name)

@@ -36,7 +36,7 @@ func newTransport(e *Endpoint) (http.RoundTripper, error) {
 	if err != nil || e.HTTPClientConfig.OAuth2 == nil {
 		return base, err
 	}
-	return newOAuth2Transport(e.HTTPClientConfig.OAuth2, base, maxTokenWaits)
+	return newOAuth2Transport(e.HTTPClientConfig.OAuth2, base, max(maxTokenWaits, e.MaxConcurrentQueries))
 }
 
 // newOAuth2Transport gets tokens, and keeps them, for requests through base. The

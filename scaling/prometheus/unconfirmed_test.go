@@ -48,8 +48,12 @@ func TestFC9_ALowerLoadIsNotBelievedBeforeItsSourceIsKnownToBeFresh(t *testing.T
 		set("0", "300") // the source is lost
 		pass(interval - 1500*time.Millisecond)
 		assert.Equal(t, scaling.Sample{Value: 7, Validity: scaling.Valid}, r.sample(t), "the load's answer is there, its freshness is not")
+		_, at, _ := r.Samples("a", time.Now())
+		assert.Equal(t, interval, at[0].Newest.Sub(at[0].Used), "and the value is of the answer before")
 		pass(time.Second)
 		assert.Equal(t, ReasonStaleSource, r.sample(t).Reason)
+		_, at, _ = r.Samples("a", time.Now())
+		assert.Equal(t, at[0].Newest, at[0].Used)
 
 		set("3", "1")
 		pass(interval)

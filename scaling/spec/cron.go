@@ -182,7 +182,7 @@ func zoneAt(zone *time.Location, at int64) period {
 	if z.to <= at {
 		// In the years that a zone's file has only a rule for, the last day of a leap year
 		// ends, as ZoneBounds says, before it has begun. No clock is changed on it.
-		z.to = (floor(at, day) + 1) * day
+		z.to = (dayOf(at) + 1) * day
 	}
 	return z
 }
@@ -190,7 +190,7 @@ func zoneAt(zone *time.Location, at int64) period {
 // lastLocal is the last minute from one local time to another, both included, that
 // matches. Its cost grows with the number of days between them.
 func (s *starts) lastLocal(from, to int64) (int64, bool) {
-	for date := floor(to, day); from <= to && date >= floor(from, day); date-- {
+	for date := dayOf(to); from <= to && date >= dayOf(from); date-- {
 		if !s.onDate(date) {
 			continue
 		}
@@ -204,7 +204,7 @@ func (s *starts) lastLocal(from, to int64) (int64, bool) {
 
 // nextLocal is the first one.
 func (s *starts) nextLocal(from, to int64) (int64, bool) {
-	for date := floor(from, day); from <= to && date <= floor(to, day); date++ {
+	for date := dayOf(from); from <= to && date <= dayOf(to); date++ {
 		if !s.onDate(date) {
 			continue
 		}
@@ -265,10 +265,10 @@ func (s *starts) nextMinute(limit int64) (int64, bool) {
 	return 0, false
 }
 
-// floor divides towards the past.
-func floor(n, by int64) int64 {
-	if n < 0 {
-		return -((-n + by - 1) / by)
+// dayOf divides towards the past.
+func dayOf(at int64) int64 {
+	if at < 0 {
+		return -((-at + day - 1) / day)
 	}
-	return n / by
+	return at / day
 }

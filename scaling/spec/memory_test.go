@@ -197,10 +197,11 @@ func TestDecisionsAreTheSameOfAMemoryFromTheStatus(t *testing.T) {
 		var kept, restarted scaling.Memory
 		for range rapid.IntRange(1, 60).Draw(t, "polls") {
 			now = now.Add(time.Duration(rapid.IntRange(1, 20_000_000).Draw(t, "µs")) * time.Microsecond)
-			o := scaling.Observation{Now: now, Target: "d", Current: current, Ready: rapid.Int32Range(0, current).Draw(t, "ready")}
+			o := scaling.Observation{Now: now, Target: "d", Current: current}
+			ready := rapid.Int32Range(0, current).Draw(t, "ready")
 			for range p.Metrics {
 				o.Samples = append(o.Samples, scaling.Sample{
-					Value: rapid.Float64Range(0, 400).Draw(t, "value"), ArrivalRate: rapid.Float64Range(0, 400).Draw(t, "arrivals"),
+					Value: rapid.Float64Range(0, 400).Draw(t, "value"), ArrivalRate: rapid.Float64Range(0, 400).Draw(t, "arrivals"), Ready: ready,
 					Validity: rapid.SampledFrom([]scaling.Validity{scaling.Valid, scaling.Valid, scaling.Valid, scaling.ScaleUpOnly, scaling.Invalid}).Draw(t, "validity"),
 				})
 			}

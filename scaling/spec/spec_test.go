@@ -201,8 +201,8 @@ func TestTraceExplainsEachMetric(t *testing.T) {
 	p, in, err := Policy(a, []*v1alpha1.MetricProfile{builders.MakeMetricProfile("total").Obj(), builders.MakeMetricProfile("other").Obj()}, noon)
 	require.NoError(t, err)
 	o := scaling.Observation{
-		Now: noon, Target: "d", Current: 2, Ready: 1,
-		Samples: []scaling.Sample{{Value: 900, Validity: scaling.Valid}, {Reason: "NoData"}},
+		Now: noon, Target: "d", Current: 2,
+		Samples: []scaling.Sample{{Value: 900, Ready: 1, Validity: scaling.Valid}, {Reason: "NoData"}},
 	}
 	d, _ := scaling.Decide(&p, &o, scaling.Memory{})
 
@@ -210,7 +210,6 @@ func TestTraceExplainsEachMetric(t *testing.T) {
 
 	assert.Equal(t, noon, trace.Time.Time)
 	assert.Equal(t, int32(2), trace.Current)
-	assert.Equal(t, int32(1), trace.Ready)
 	assert.Equal(t, int32(2), trace.MinReplicas)
 	assert.Equal(t, int32(40), trace.MaxReplicas)
 	assert.Equal(t, []string{"no-downs", "larger"}, trace.Schedules)

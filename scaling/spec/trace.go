@@ -12,7 +12,6 @@ func Trace(p *scaling.Policy, in Schedule, o *scaling.Observation, d *scaling.De
 	t := &v1alpha1.DecisionTrace{
 		Time:        metav1.NewTime(o.Now),
 		Current:     o.Current,
-		Ready:       o.Ready,
 		MinReplicas: p.MinReplicas,
 		MaxReplicas: p.MaxReplicas,
 		Schedules:   in.Names,
@@ -22,9 +21,13 @@ func Trace(p *scaling.Policy, in Schedule, o *scaling.Observation, d *scaling.De
 	}
 	for i := range p.Metrics {
 		m := &d.Metrics[i]
+		var ready int32
+		if p.Metrics[i].Semantics == scaling.PerReplicaAverage && i < len(o.Samples) {
+			ready = o.Samples[i].Ready
+		}
 		t.Metrics = append(t.Metrics, v1alpha1.MetricTrace{
 			Name: p.Metrics[i].Name, Validity: m.Validity.String(), Reason: m.Reason,
-			Raw: m.Raw, Tolerated: m.Tolerated, Bounded: m.Bounded, Stabilized: m.Stabilized, Limited: m.Limited,
+			Ready: ready, Raw: m.Raw, Tolerated: m.Tolerated, Bounded: m.Bounded, Stabilized: m.Stabilized, Limited: m.Limited,
 			Rule: rule(m.Rule),
 		})
 	}

@@ -61,7 +61,7 @@ func TestNativeHistogramIsNoNumberUntilItIsReduced(t *testing.T) {
 	t.Parallel()
 	s := prepareScene(t, shared)
 	latency := client.NewHistogram(client.HistogramOpts{
-		Name: "latency_seconds", NativeHistogramBucketFactor: 1.1, ConstLabels: client.Labels{"namespace": s.namespace},
+		Name: "latency_seconds", Help: "Of a request.", NativeHistogramBucketFactor: 1.1, ConstLabels: client.Labels{"namespace": s.namespace},
 	})
 	for range 7 {
 		latency.Observe(0.25)

@@ -157,7 +157,7 @@ func TestFC54_SamplerAsksPrometheusOnceForAllTargetsOfAQuery(t *testing.T) {
 		samples, at, ready := sampler.Samples(subscriber(i), time.Now())
 		require.True(t, ready)
 		assert.Equal(t, []scaling.Sample{{Value: float64(i), Validity: scaling.Valid}}, samples)
-		assert.WithinDuration(t, time.Now(), at, patience)
+		assert.WithinDuration(t, time.Now(), at[0].Used, patience)
 	}
 
 	s.fails()

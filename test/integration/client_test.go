@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,9 +109,9 @@ func (s *promptSampler) subscribed(id prometheus.Subscriber) []prometheus.Measur
 	return s.measures[id]
 }
 
-func (s *promptSampler) Samples(id prometheus.Subscriber, now time.Time) ([]scaling.Sample, time.Time, bool) {
+func (s *promptSampler) Samples(id prometheus.Subscriber, now time.Time) ([]scaling.Sample, []prometheus.Arrival, bool) {
 	if s.h.unanswered {
-		return nil, time.Time{}, false
+		return nil, nil, false
 	}
 	measures := s.subscribed(id)
 	samples := make([]scaling.Sample, len(measures))
@@ -121,7 +122,7 @@ func (s *promptSampler) Samples(id prometheus.Subscriber, now time.Time) ([]scal
 		s.h.afterSample = nil
 		run()
 	}
-	return samples, now, true
+	return samples, slices.Repeat([]prometheus.Arrival{{Newest: now, Used: now}}, len(samples)), true
 }
 
 // indexed answers look-ups by index from a live list.
