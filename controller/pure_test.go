@@ -18,6 +18,7 @@ import (
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/scaling"
+	"example.com/platform/autoscale-operator/scaling/spec"
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
@@ -100,6 +101,35 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.False(t, pending(0, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "a dry run is no reason by itself")
 	assert.True(t, pending(time.Minute, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "but its window is one")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.untold = &scaleEvent{} }))
+}
+
+func TestADemandAboveAllThatTheStoredWindowKnowsIsStoredAtOnce(t *testing.T) {
+	window := func(demands ...scaling.Bucket) scaling.Memory {
+		m := scaling.Memory{Target: "d", Observed: noon.UnixMicro()}
+		m.Windows[0] = scaling.Window{Key: 1, Down: scaling.History{Since: noon.Add(-time.Hour).UnixMicro()}}
+		copy(m.Windows[0].Down.Buckets[:], demands)
+		return m
+	}
+	demand := func(ago time.Duration, replicas int32) scaling.Bucket {
+		return scaling.Bucket{At: noon.Add(-ago).UnixMicro(), Replicas: replicas}
+	}
+	for name, tc := range map[string]struct {
+		stored, now scaling.Memory
+		want        bool
+	}{
+		"a peak":                        {window(demand(time.Minute, 3)), window(demand(time.Minute, 3), demand(time.Second, 9)), true},
+		"the same again":                {window(demand(time.Minute, 9)), window(demand(time.Minute, 9), demand(time.Second, 9)), false},
+		"less":                          {window(demand(time.Minute, 9)), window(demand(time.Minute, 9), demand(time.Second, 3)), false},
+		"more than what is still known": {window(demand(6*time.Minute, 9), demand(time.Minute, 3)), window(demand(time.Second, 4)), true},
+		"no window is stored":           {scaling.Memory{Target: "d"}, window(demand(time.Second, 9)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evaluationAt(time.Minute)
+			e.now, e.record.memory = noon, tc.now
+			e.policy = scaling.Policy{Metrics: []scaling.Metric{{Behavior: scaling.Behavior{DownStabilization: 5 * time.Minute}}}}
+			assert.Equal(t, tc.want, e.outgrows(spec.MemoryStatus(&tc.stored, 1)))
+		})
+	}
 }
 
 func TestAWriteIsRememberedInTheStatusAlsoByAnEvaluationThatEndsEarly(t *testing.T) {

@@ -130,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.Telemetry.explain(log.FromContext(ctx), e)
 	if statusErr := r.writeStatus(ctx, e); err == nil {
 		err = statusErr
-	} else if statusErr != nil {
+	} else if statusErr != nil && !apierrors.IsConflict(statusErr) {
 		log.FromContext(ctx).Error(statusErr, "the status that tells of a failure was not written either")
 	}
 	switch {

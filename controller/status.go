@@ -220,11 +220,26 @@ func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
 		return false // a freeze may last for days, and nothing moves in it
 	case stored == nil || string(stored.TargetUID) != e.record.memory.Target:
 		return true
+	case e.decision.PendingDown && e.outgrows(stored):
+		return true
 	}
 	// A scale-down that has just begun to pend has nothing to lose, and a load that wavers
 	// about the count must not become a write at every poll.
 	part := e.longestWait() / checkpointsPerWindow
 	return e.now.Sub(stored.ObservedTime.Time) >= part && (e.decision.PendingUp || e.now.Sub(e.record.busy) >= part)
+}
+
+// outgrows says whether a metric's demand was higher than the stored memory knows: a
+// restart would go on from that, and scale down too far.
+func (e *evaluation) outgrows(stored *v1alpha1.DecisionMemory) bool {
+	known := spec.Memory(stored)
+	for i := range e.policy.Metrics {
+		window := e.policy.Metrics[i].Behavior.DownStabilization
+		if known.Windows[i].Down.Since != 0 && e.record.memory.Floor(i, e.now, window) > known.Floor(i, e.now, window) {
+			return true
+		}
+	}
+	return false
 }
 
 // longestWait is that of the windows and intervals that hold the count.

@@ -39,6 +39,12 @@ func TestWhatIsDueComesBeforeTheNextAnswer(t *testing.T) {
 		"the end of a step down": {func(e *evaluation) {
 			e.decision.Rule, e.record.memory.Down.At = scaling.RuleScaleDownStep, ago(5*time.Second)
 		}, 10 * time.Second},
+		"the shortest interval between scale-downs that is to end": {func(e *evaluation) {
+			e.decision.Rule, e.record.memory.LastDown = scaling.RuleScaleDownMinInterval, ago(20*time.Second)
+			for _, d := range []time.Duration{0, time.Minute, 30 * time.Second, 10 * time.Second} {
+				e.policy.Metrics = append(e.policy.Metrics, scaling.Metric{Behavior: scaling.Behavior{DownMinInterval: d}})
+			}
+		}, 10 * time.Second},
 		"a step that is no longer in the way": {func(e *evaluation) { e.record.memory.Up.At = ago(5 * time.Second) }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,7 @@
 package scaling
 
+import "time"
+
 const (
 	// windowCells is the number of grid cells that make up one window.
 	windowCells = 12
@@ -101,6 +103,13 @@ func (h *History) makeRoom(width int64, of extreme) int {
 	}
 	h.Buckets[newer].Replicas = of(h.Buckets[newer].Replicas, h.Buckets[older].Replicas)
 	return older
+}
+
+// Floor is the highest demand that the scale-down window of metric i remembers at a
+// time, 0 where it remembers none.
+func (m *Memory) Floor(i int, at time.Time, window time.Duration) int32 {
+	h := m.Windows[i].Down
+	return h.sweep(micros(at), span(window), 0, highest)
 }
 
 // covers reports whether the history is complete for a whole window.
