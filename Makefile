@@ -85,7 +85,7 @@ test-unit: ## Run the tests that need nothing but Go; those of the numbers as a 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server or a Prometheus (built at the first run; the API server may come from KUBEBUILDER_ASSETS).
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,prometheus,helm3,helm4 >/dev/null
-	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=30m \
+	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=45m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
 
 .PHONY: test-race

@@ -118,7 +118,9 @@ func (rec *record) scaled(e *evaluation, to int32, version string) {
 	rec.memory = rec.memory.Scaled(e.now, e.target.replicas, to, e.policy.PollInterval)
 	rec.wrote(e, e.target.replicas, to)
 	rec.version = version
-	rec.untold.recommended = new(e.decision.Recommended)
+	if usable(&e.decision) {
+		rec.untold.recommended = new(e.decision.Recommended)
+	}
 }
 
 // wrote notes a write that happened.

@@ -85,8 +85,12 @@ func (e *evaluation) ableToScale() {
 	e.setTrue(v1alpha1.ConditionAbleToScale, v1alpha1.ReasonScaleReady, "the replica count can be written")
 	if !usable(&e.decision) {
 		message := "no metric is usable; the replica count is held"
-		if f := &e.policy.Fallback; f.FloorReplicas > 0 {
+		switch f := &e.policy.Fallback; {
+		case f.FloorReplicas == 0:
+		case e.now.Before(time.UnixMicro(e.record.memory.AllInvalidSince).Add(f.After)):
 			message = "no metric is usable; the replica count is held, and raised to fallback.floorReplicas after fallback.afterSeconds"
+		default:
+			message = "no metric has been usable for fallback.afterSeconds; the replica count is held, at no less than fallback.floorReplicas"
 		}
 		e.setFalse(v1alpha1.ConditionReady, e.condition(v1alpha1.ConditionMetricsAvailable).Reason, message)
 		return
@@ -106,7 +110,7 @@ func (e *evaluation) describe(o *scaling.Observation) {
 	s.LastDecision = spec.Trace(&e.policy, e.schedule, o, d)
 	limit := limits[d.Rule]
 	if limit.reason == "" {
-		e.setFalse(v1alpha1.ConditionScalingLimited, v1alpha1.ReasonNotLimited, "the replica count is the recommendation")
+		e.setFalse(v1alpha1.ConditionScalingLimited, v1alpha1.ReasonNotLimited, "no rule keeps the decision from being the recommendation")
 		return
 	}
 	e.setTrue(v1alpha1.ConditionScalingLimited, limit.reason, limit.message)
@@ -124,8 +128,8 @@ func usable(d *scaling.Decision) bool {
 
 // limits are the conditions of the rules that limit a decision.
 var limits = map[scaling.Rule]struct{ reason, message string }{
-	scaling.RuleMinReplicas:            {v1alpha1.ReasonAtMinReplicas, "the demand is below minReplicas"},
-	scaling.RuleMaxReplicas:            {v1alpha1.ReasonAtMaxReplicas, "the demand is above maxReplicas: the service lacks capacity"},
+	scaling.RuleMinReplicas:            {v1alpha1.ReasonAtMinReplicas, "the demand is below minReplicas, the spec's or that of a schedule in force"},
+	scaling.RuleMaxReplicas:            {v1alpha1.ReasonAtMaxReplicas, "the demand is above maxReplicas, the spec's or that of a schedule in force: the service lacks capacity"},
 	scaling.RuleScaleUpStep:            {v1alpha1.ReasonScaleUpStepLimited, "scaleUpMaxStep limits the move of one poll interval"},
 	scaling.RuleScaleDownStep:          {v1alpha1.ReasonScaleDownStepLimited, "scaleDownMaxStep limits the move of one poll interval"},
 	scaling.RuleScaleDownStabilization: {v1alpha1.ReasonScaleDownStabilized, "the demand was higher within the scale-down window, or the window is not complete yet"},

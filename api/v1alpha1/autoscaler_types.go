@@ -231,10 +231,12 @@ type MetricSpec struct {
 	// +required
 	TargetPerReplica string `json:"targetPerReplica"`
 
-	// maxAgeSeconds is the age from which a sample counts as stale, 1 to 3600. An
-	// instant query is stamped with its evaluation time, so this bounds the age
-	// of the answer, not of the scrape behind it. Not set: the platform's default,
-	// else 60.
+	// maxAgeSeconds is the age from which a sample counts as stale when it arrives, 1
+	// to 3600. It may then be used until the next one is overdue: for the poll interval
+	// and the query's timeout, if that is longer. An instant query is stamped with its
+	// evaluation time, so this bounds the age of the answer, not of the scrape behind
+	// it; for that a MetricProfile has freshness. Not set: the platform's default, else
+	// 60.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +optional

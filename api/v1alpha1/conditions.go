@@ -107,7 +107,7 @@ const (
 const (
 	ConditionScalingLimited = "ScalingLimited"
 
-	// ReasonNotLimited: the result is the recommendation.
+	// ReasonNotLimited: the result of the decision is the recommendation.
 	ReasonNotLimited = "NotLimited"
 	// ReasonAtMinReplicas: the demand is below minReplicas.
 	ReasonAtMinReplicas = "AtMinReplicas"

@@ -35,7 +35,7 @@ func TestFC1_ValuesThatAreNoLoadAreInvalid(t *testing.T) {
 func TestFC3_EmptyVectorIsNoDataAndNotZero(t *testing.T) {
 	server := newServer(t)
 	server.Empty()
-	assertInvalid(t, ask(t, newClient(t, server.URL())), prometheus.ReasonNoData, "or vector(0)")
+	assertInvalid(t, ask(t, newClient(t, server.URL())), prometheus.ReasonNoData, "onEmpty")
 }
 
 func TestFC4_SeveralSeriesAreRefusedAndSocketsStayConstant(t *testing.T) {

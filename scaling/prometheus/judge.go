@@ -104,6 +104,8 @@ func (j *judge) withFreshness(s scaling.Sample, r reading) scaling.Sample {
 	q.OnEmptyZero = false // no answer is no freshness
 	r.question = &q
 	switch f := j.value(r); {
+	case f.Reason == ReasonNoData:
+		return r.answer.invalid(ReasonFreshnessUnknown, "freshness: the query matched no series, so nothing is known of the source (%s)", f.Reason)
 	case f.Validity == scaling.Invalid:
 		return invalid(ReasonFreshnessUnknown, "freshness: %s (%s)", f.Message, f.Reason)
 	case j.sourceMaxAge > 0 && f.Value > j.sourceMaxAge.Seconds():
@@ -144,7 +146,7 @@ func (j *judge) pick(r reading) (point, scaling.Sample) {
 	case !found && r.question.OnEmptyZero && !a.nameless():
 		return point{at: a.arrived}, scaling.Sample{}
 	case !found && r.question.Series.single():
-		return p, a.invalid(ReasonNoData, "the query matched no series; where that means zero load, add \"or vector(0)\" to the query")
+		return p, a.invalid(ReasonNoData, "the query matched no series; where that means zero load, set the profile's onEmpty to Zero")
 	case !found:
 		return p, a.invalid(ReasonNoData, "the query returned no series whose labels %s and %s name this Deployment",
 			r.question.Series.Namespace, r.question.Series.Target)

@@ -216,7 +216,7 @@ func TestFC3_EmptyVectorIsZeroOnlyWhereTheProfileSaysSo(t *testing.T) {
 	server.Empty()
 	client := newClient(t, server.URL())
 	m := prometheus.Measure{Load: question("q"), MaxAge: 45 * time.Second}
-	assertInvalid(t, client.Measure(t.Context(), m), prometheus.ReasonNoData, "or vector(0)")
+	assertInvalid(t, client.Measure(t.Context(), m), prometheus.ReasonNoData, "onEmpty")
 	m.Load.OnEmptyZero = true
 	assert.Equal(t, scaling.Sample{Validity: scaling.Valid}, client.Measure(t.Context(), m))
 

@@ -119,10 +119,17 @@ func splitTemplate(template string, parameters placeholders) ([]part, error) {
 		return nil, fmt.Errorf("query: is %d bytes long, more than %d", len(template), MaxTemplateBytes)
 	}
 	var parts []part
+	var before string // the code before, without the space and comments at its end
 	for pos := 0; pos < len(template); {
 		p, err := parameters.nextPart(template[pos:])
+		if err == nil && p.kind == placeholder && (strings.HasSuffix(before, "=~") || strings.HasSuffix(before, "!~")) {
+			err = fmt.Errorf("placeholder %s is matched as a regular expression, so that a value such as .* would match everything; match the value itself, with = or !=", p.text)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("query: position %d: %w", pos+1, err)
+		}
+		if code := strings.TrimSpace(p.text); p.kind != comment && code != "" {
+			before = code
 		}
 		parts = append(parts, p)
 		pos += len(p.text)

@@ -248,3 +248,15 @@ func TestExcerptIsOneShortLineWithoutSecrets(t *testing.T) {
 		})
 	}
 }
+
+func TestFC10_AValueIsNeverMatchedAsARegularExpression(t *testing.T) {
+	for _, template := range []string{
+		`sum(rx{queue=~$queue})`, `sum(rx{queue!~$queue})`, "sum(rx{queue =~ # the queue\n\t$queue})", `sum(rx{namespace=~$namespace})`,
+	} {
+		_, err := Render(template, Vars{Namespace: "shop", Target: "web", Parameters: map[string]string{"queue": ".*"}})
+		require.ErrorContains(t, err, "as a regular expression", template)
+		assert.ErrorContains(t, err, "= or !=", template)
+	}
+	_, err := Render(`sum(rx{queue=$queue, path=~"/a.*", ns!=$namespace})`, Vars{Namespace: "shop", Target: "web", Parameters: map[string]string{"queue": ".*"}})
+	assert.NoError(t, err)
+}

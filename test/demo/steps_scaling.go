@@ -105,6 +105,9 @@ func (d *demo) converge(ctx context.Context) error {
 func (d *demo) cap(ctx context.Context) error {
 	d.tell.step("10,000 req/s would need 100 replicas: capped at 20, and it says so")
 	start := d.record.mark()
+	if err := d.stepsAnew(ctx); err != nil {
+		return err
+	}
 	if err := d.turn(10000); err != nil {
 		return err
 	}
@@ -136,6 +139,22 @@ func (d *demo) cap(ctx context.Context) error {
 	}
 	d.tell.verified("an event warns of it")
 	return d.awaitRate(ctx, 10000)
+}
+
+// stepsAnew waits for the end of the poll interval that the last step was granted in:
+// the 3 replicas of 6 → 9 leave one more to it.
+func (d *demo) stepsAnew(ctx context.Context) error {
+	_, err := d.await(ctx, soon, "the poll interval of the last step to end", func(ctx context.Context) error {
+		a, err := d.autoscaler(ctx)
+		if err != nil {
+			return err
+		}
+		if m := a.Status.Memory; m == nil || m.StepUp == nil || time.Since(m.StepUp.Time.Time) < poll {
+			return errors.New("it has not ended")
+		}
+		return nil
+	})
+	return err
 }
 
 func (d *demo) loseMetrics(ctx context.Context) error {

@@ -259,5 +259,5 @@ func requireRefused(t *testing.T, w *world, message, policy, deployment, holder 
 	require.Contains(t, message, "ValidatingAdmissionPolicy '"+policy+"'")
 	require.Contains(t, message, "AutoScaler "+holder+" holds the replica count of Deployment "+w.namespace+"/"+deployment)
 	require.Contains(t, message, "kubectl -n "+w.namespace+" patch autoscalers.autoscale.example.com "+holder+
-		` --type=merge -p '{"spec":{"paused":true}}'`)
+		` --type=merge -p '{"spec":{"paused":true,"pausedUntil":null}}'`)
 }
