@@ -18,7 +18,13 @@ import (
 // arrivalPriority lets a sample go before the list of all objects that a start begins
 // with, and after what somebody has just changed: a pause, a count scaled by hand. A
 // fleet's samples come all the time, and must delay neither.
-const arrivalPriority = handler.LowPriority / 2
+//
+// failurePriority lets those with an answer go before those without: an endpoint that
+// begins to hang has all its AutoScalers say so at once, and each is a write.
+const (
+	arrivalPriority = handler.LowPriority / 2
+	failurePriority = arrivalPriority - 1
+)
 
 // queue is where evaluations wait for a worker.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -28,8 +34,8 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type arrivals struct{ queue atomic.Pointer[queue] }
 
 // Wake has the AutoScaler of a subscriber evaluated: the sampler calls it with each
-// answer. It does not block.
-func (r *Reconciler) Wake(id prometheus.Subscriber) {
+// answer, and each failure to get one. It does not block.
+func (r *Reconciler) Wake(id prometheus.Subscriber, failed bool) {
 	key := nameOfSubscriber(id)
 	r.Telemetry.Woken(key)
 	to := r.arrivals.queue.Load()
@@ -38,7 +44,11 @@ func (r *Reconciler) Wake(id prometheus.Subscriber) {
 	}
 	request := reconcile.Request{NamespacedName: key}
 	if q, ok := (*to).(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(arrivalPriority)}, request)
+		priority := arrivalPriority
+		if failed {
+			priority = failurePriority
+		}
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 		return
 	}
 	(*to).Add(request)
@@ -50,11 +60,11 @@ func (r *Reconciler) wakeByArrivals(_ context.Context, to queue) error {
 	return nil
 }
 
-// again has an AutoScaler evaluated after a wait, as an answer would: the queue keeps
-// the priority of an evaluation for the next one, and what somebody has once changed
-// would go before all others for ever.
+// again has an AutoScaler evaluated after a wait, as if there were no answer: the queue
+// keeps the priority of an evaluation for the next one, and what somebody has once
+// changed would go before all others for ever.
 func (r *Reconciler) again(after time.Duration) reconcile.Result {
-	return reconcile.Result{RequeueAfter: r.Jitter(after), Priority: new(arrivalPriority)}
+	return reconcile.Result{RequeueAfter: r.Jitter(after), Priority: new(failurePriority)}
 }
 
 func subscriber(key types.NamespacedName) prometheus.Subscriber {

@@ -20,22 +20,23 @@ func TestASampleGoesBeforeTheStartAndAfterWhatSomebodyChanged(t *testing.T) {
 	q := priorityqueue.New[reconcile.Request]("test")
 	defer q.ShutDown()
 	r := &Reconciler{Telemetry: NewTelemetry(nil, clocktesting.NewFakePassiveClock(noon))}
-	r.Wake("production/early") // nobody is listening yet
+	r.Wake("production/early", false) // nobody is listening yet
 	require.NoError(t, r.wakeByArrivals(t.Context(), q))
 
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, named("start"), named("both"))
-	r.Wake("production/arrived")
+	r.Wake("production/failed", true)
+	r.Wake("production/arrived", false)
 	q.Add(named("changed"))
-	r.Wake("production/both")
-	r.Wake("production/arrived")
+	r.Wake("production/both", false)
+	r.Wake("production/arrived", false)
 
 	var got []string
-	for range 4 {
+	for range 5 {
 		request, _ := q.Get()
 		got = append(got, request.Name)
 		q.Done(request)
 	}
-	assert.Equal(t, []string{"changed", "arrived", "both", "start"}, got)
+	assert.Equal(t, []string{"changed", "arrived", "both", "failed", "start"}, got)
 	assert.Zero(t, q.Len(), "an AutoScaler is in the queue once, however many of its answers arrive")
 }
 
@@ -54,7 +55,7 @@ func TestWhatSomebodyChangedGoesFirstOnce(t *testing.T) {
 	result := r.again(time.Hour)
 	q.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority}, request) // as the controller does
 	q.Done(request)
-	r.Wake("production/web")
+	r.Wake("production/web", false)
 	_, second, _ := q.GetWithPriority()
 	assert.Equal(t, []int{0, arrivalPriority}, []int{first, second})
 }

@@ -35,26 +35,37 @@ type Bucket struct {
 	Replicas int32
 }
 
-// extreme is what a history remembers of two demands.
-type extreme func(a, b int32) int32
+// extreme is what a history remembers of two demands. It is no func, which could
+// not be inlined: it is asked for every bucket.
+type extreme bool
 
-func highest(a, b int32) int32 { return max(a, b) }
-func lowest(a, b int32) int32  { return min(a, b) }
+const (
+	highest extreme = false
+	lowest  extreme = true
+)
+
+func (e extreme) of(a, b int32) int32 {
+	if e == lowest {
+		return min(a, b)
+	}
+	return max(a, b)
+}
 
 // begin forgets the history: it is complete from now on only.
 func (h *History) begin(now int64) { *h = History{Since: now} }
 
 // sweep drops what has expired, and what storage has spoilt, and returns the
 // extreme of the rest and the demand of now.
-func (h *History) sweep(now, length int64, raw int32, of extreme) int32 {
+func (h *History) sweep(now, length int64, raw int32, e extreme) int32 {
 	for i := range h.Buckets {
 		b := &h.Buckets[i]
-		if b.At <= 0 || b.Replicas < 0 || age(now, b.At) >= length {
+		at := min(b.At, now)
+		if at <= 0 || b.Replicas < 0 || now-at >= length {
 			*b = Bucket{}
 			continue
 		}
-		b.At = min(b.At, now)
-		raw = of(raw, b.Replicas)
+		b.At = at
+		raw = e.of(raw, b.Replicas)
 	}
 	// What came before the window no longer counts, not even if the window is
 	// made longer later.
@@ -63,7 +74,7 @@ func (h *History) sweep(now, length int64, raw int32, of extreme) int32 {
 }
 
 // record adds a demand to a history that is swept.
-func (h *History) record(now, length int64, raw int32, of extreme) {
+func (h *History) record(now, length int64, raw int32, e extreme) {
 	width := (length + windowCells - 1) / windowCells
 	cellStart, slot := now-now%width, -1
 	for i := range h.Buckets {
@@ -73,12 +84,12 @@ func (h *History) record(now, length int64, raw int32, of extreme) {
 			slot = i
 		case b.At >= cellStart:
 			// This cell's bucket. A clock that jumped back can leave several.
-			raw = of(raw, b.Replicas)
+			raw = e.of(raw, b.Replicas)
 			*b, slot = Bucket{}, i
 		}
 	}
 	if slot < 0 {
-		slot = h.makeRoom(width, of)
+		slot = h.makeRoom(width, e)
 	}
 	h.Buckets[slot] = Bucket{At: now, Replicas: raw}
 }
@@ -88,7 +99,7 @@ func (h *History) record(now, length int64, raw int32, of extreme) {
 // by cells of this window before the present one; those are fewer than the
 // slots, so two buckets do share a cell. Of several such pairs the oldest is
 // taken, as the order of the buckets means nothing.
-func (h *History) makeRoom(width int64, of extreme) int {
+func (h *History) makeRoom(width int64, e extreme) int {
 	older, newer, found := 0, 1, false
 	for i := range h.Buckets {
 		for j := range h.Buckets {
@@ -101,7 +112,7 @@ func (h *History) makeRoom(width int64, of extreme) int {
 			}
 		}
 	}
-	h.Buckets[newer].Replicas = of(h.Buckets[newer].Replicas, h.Buckets[older].Replicas)
+	h.Buckets[newer].Replicas = e.of(h.Buckets[newer].Replicas, h.Buckets[older].Replicas)
 	return older
 }
 

@@ -71,7 +71,7 @@ func benchmarkSampler(b *testing.B, body string, questions int, measure func(i i
 	var s *Sampler
 	s = NewSampler(client, SamplerOptions{
 		Clock: clock, Jitter: func() float64 { return 0 },
-		Wake: func(id Subscriber) {
+		Wake: func(id Subscriber, _ bool) {
 			if _, _, ready := s.Samples(id, clock.Now()); ready {
 				valid.Add(1)
 			}

@@ -105,13 +105,14 @@ type rig struct {
 
 	mu     sync.Mutex
 	woken  map[Subscriber]int
+	failed map[Subscriber]int // of those, without an answer
 	events []string
 	jitter float64
 }
 
 func newRig(tb testing.TB, changes ...func(*Endpoint)) *rig {
 	tb.Helper()
-	r := &rig{begin: time.Now(), woken: map[Subscriber]int{}}
+	r := &rig{begin: time.Now(), woken: map[Subscriber]int{}, failed: map[Subscriber]int{}}
 	endpoints := []Endpoint{{Name: "main", URL: "http://main"}, {Name: "other", URL: "http://other"}}
 	for _, change := range changes {
 		change(&endpoints[0])
@@ -127,11 +128,14 @@ func newRig(tb testing.TB, changes ...func(*Endpoint)) *rig {
 	}
 	r.Sampler = NewSampler(client, SamplerOptions{
 		Clock: realClock{}, Jitter: func() float64 { return r.jitter }, Observer: r,
-		Wake: func(id Subscriber) {
+		Wake: func(id Subscriber, failed bool) {
 			r.Samples(id, time.Now()) // would not return under the sampler's lock
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.woken[id]++
+			if failed {
+				r.failed[id]++
+			}
 		},
 	})
 	return r

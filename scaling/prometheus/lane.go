@@ -142,6 +142,6 @@ func (s *Sampler) ask(ctx context.Context, l *lane, t *task) {
 		return
 	}
 	for _, id := range users {
-		s.opts.Wake(id)
+		s.opts.Wake(id, a.failed())
 	}
 }

@@ -47,9 +47,9 @@ type SamplerOptions struct {
 	// Jitter gives numbers from 0 to below 1, to spread questions in time. It is
 	// called by one goroutine at a time.
 	Jitter func() float64
-	// Wake is called once per subscriber and answer, outside of locks. It must
-	// not block. It may be nil.
-	Wake func(Subscriber)
+	// Wake is called once per subscriber and answer, or failure to get one, outside
+	// of locks. It must not block. It may be nil.
+	Wake func(id Subscriber, failed bool)
 	// Observer is told of exchanges. It may be nil.
 	Observer Observer
 }

@@ -88,7 +88,7 @@ type woken struct {
 	times map[prometheus.Subscriber]int
 }
 
-func (w *woken) wake(id prometheus.Subscriber) {
+func (w *woken) wake(id prometheus.Subscriber, _ bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.times[id]++
