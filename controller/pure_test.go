@@ -104,14 +104,20 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 }
 
 func TestADemandAboveAllThatTheStoredWindowKnowsIsStoredAtOnce(t *testing.T) {
-	window := func(demands ...scaling.Bucket) scaling.Memory {
+	type demanded struct {
+		at       int64
+		replicas int32
+	}
+	window := func(demands ...demanded) scaling.Memory {
 		m := scaling.Memory{Target: "d", Observed: noon.UnixMicro()}
 		m.Windows[0] = scaling.Window{Key: 1, Down: scaling.History{Since: noon.Add(-time.Hour).UnixMicro()}}
-		copy(m.Windows[0].Down.Buckets[:], demands)
+		for i, d := range demands {
+			m.Windows[0].Down.At[i], m.Windows[0].Down.Replicas[i] = d.at, d.replicas
+		}
 		return m
 	}
-	demand := func(ago time.Duration, replicas int32) scaling.Bucket {
-		return scaling.Bucket{At: noon.Add(-ago).UnixMicro(), Replicas: replicas}
+	demand := func(ago time.Duration, replicas int32) demanded {
+		return demanded{noon.Add(-ago).UnixMicro(), replicas}
 	}
 	for name, tc := range map[string]struct {
 		stored, now scaling.Memory

@@ -48,8 +48,8 @@ func full(tb testing.TB, metrics int) (*scaling.Policy, *scaling.Observation, sc
 }
 
 func used(h *scaling.History) (n int) {
-	for _, b := range h.Buckets {
-		if b.At != 0 {
+	for _, at := range h.At {
+		if at != 0 {
 			n++
 		}
 	}

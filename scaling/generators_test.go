@@ -111,8 +111,8 @@ func drawMemory(t *rapid.T, p *scaling.Policy, now time.Time) scaling.Memory {
 		w.Key = rapid.Uint64Range(0, 5).Draw(t, "key")
 		for _, h := range []*scaling.History{&w.Down, &w.Up} {
 			h.Since = anyTime.Draw(t, "since")
-			for j := range h.Buckets {
-				h.Buckets[j] = scaling.Bucket{At: anyTime.Draw(t, "at"), Replicas: rapid.Int32().Draw(t, "replicas")}
+			for j := range h.At {
+				h.At[j], h.Replicas[j] = anyTime.Draw(t, "at"), rapid.Int32().Draw(t, "replicas")
 			}
 		}
 	}

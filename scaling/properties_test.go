@@ -82,8 +82,8 @@ func checkMemory(t require.TestingT, next *scaling.Memory, now int64) {
 	for i := range next.Windows {
 		for _, h := range []*scaling.History{&next.Windows[i].Down, &next.Windows[i].Up} {
 			require.True(t, h.Since >= 0 && h.Since <= now)
-			for _, b := range h.Buckets {
-				require.True(t, b.At >= 0 && b.At <= now && b.Replicas >= 0)
+			for j, at := range h.At {
+				require.True(t, at >= 0 && at <= now && h.Replicas[j] >= 0)
 			}
 		}
 	}

@@ -19,14 +19,18 @@ func stored(m scaling.Memory, random *rand.Rand) scaling.Memory {
 	for i := range m.Windows {
 		for _, h := range []*scaling.History{&m.Windows[i].Down, &m.Windows[i].Up} {
 			kept := 0
-			for _, b := range h.Buckets {
-				if b.At != 0 {
-					h.Buckets[kept] = b
+			for j, at := range h.At {
+				if at != 0 {
+					h.At[kept], h.Replicas[kept] = at, h.Replicas[j]
 					kept++
 				}
 			}
-			clear(h.Buckets[kept:])
-			random.Shuffle(kept, func(a, b int) { h.Buckets[a], h.Buckets[b] = h.Buckets[b], h.Buckets[a] })
+			clear(h.At[kept:])
+			clear(h.Replicas[kept:])
+			random.Shuffle(kept, func(a, b int) {
+				h.At[a], h.At[b] = h.At[b], h.At[a]
+				h.Replicas[a], h.Replicas[b] = h.Replicas[b], h.Replicas[a]
+			})
 		}
 	}
 	return m
@@ -127,9 +131,9 @@ func TestNoContentOfTheMemoryCanDoHarm(t *testing.T) {
 			for i := range m.Windows {
 				w := &m.Windows[i]
 				w.Key, w.Down.Since, w.Up.Since = 1, at, at
-				for j := range w.Down.Buckets {
-					w.Down.Buckets[j] = scaling.Bucket{At: at - int64(j), Replicas: n}
-					w.Up.Buckets[j] = scaling.Bucket{At: at + int64(j), Replicas: n}
+				for j := range w.Down.At {
+					w.Down.At[j], w.Down.Replicas[j] = at-int64(j), n
+					w.Up.At[j], w.Up.Replicas[j] = at+int64(j), n
 				}
 			}
 			m = m.Discovered(start, 3, 9).Scaled(start, 9, 12, poll)

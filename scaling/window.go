@@ -24,15 +24,12 @@ const (
 type History struct {
 	// Since is the time from which on the history is complete.
 	Since int64
-	// Buckets hold one grid cell each, in no order.
-	Buckets [bucketCount]Bucket
-}
-
-// Bucket is the extreme demand of one grid cell and the time of the last record
-// in it. The zero value is empty.
-type Bucket struct {
-	At       int64
-	Replicas int32
+	// At[i] and Replicas[i] are one bucket: the time of the last record in a grid
+	// cell, 0 for none, and the extreme demand of that cell. The buckets have no
+	// order. They are two arrays since pairs of them would be a third larger, and
+	// copying a memory is much of what a decision costs.
+	At       [bucketCount]int64
+	Replicas [bucketCount]int32
 }
 
 // extreme is what a history remembers of two demands. It is no func, which could
@@ -57,15 +54,14 @@ func (h *History) begin(now int64) { *h = History{Since: now} }
 // sweep drops what has expired, and what storage has spoilt, and returns the
 // extreme of the rest and the demand of now.
 func (h *History) sweep(now, length int64, raw int32, e extreme) int32 {
-	for i := range h.Buckets {
-		b := &h.Buckets[i]
-		at := min(b.At, now)
-		if at <= 0 || b.Replicas < 0 || now-at >= length {
-			*b = Bucket{}
+	for i := range h.At {
+		at := min(h.At[i], now)
+		if at <= 0 || h.Replicas[i] < 0 || now-at >= length {
+			h.At[i], h.Replicas[i] = 0, 0
 			continue
 		}
-		b.At = at
-		raw = e.of(raw, b.Replicas)
+		h.At[i] = at
+		raw = e.of(raw, h.Replicas[i])
 	}
 	// What came before the window no longer counts, not even if the window is
 	// made longer later.
@@ -77,21 +73,21 @@ func (h *History) sweep(now, length int64, raw int32, e extreme) int32 {
 func (h *History) record(now, length int64, raw int32, e extreme) {
 	width := (length + windowCells - 1) / windowCells
 	cellStart, slot := now-now%width, -1
-	for i := range h.Buckets {
-		b := &h.Buckets[i]
+	for i, at := range h.At {
 		switch {
-		case b.At == 0:
+		case at == 0:
 			slot = i
-		case b.At >= cellStart:
+		case at >= cellStart:
 			// This cell's bucket. A clock that jumped back can leave several.
-			raw = e.of(raw, b.Replicas)
-			*b, slot = Bucket{}, i
+			raw = e.of(raw, h.Replicas[i])
+			h.At[i], h.Replicas[i] = 0, 0
+			slot = i
 		}
 	}
 	if slot < 0 {
 		slot = h.makeRoom(width, e)
 	}
-	h.Buckets[slot] = Bucket{At: now, Replicas: raw}
+	h.At[slot], h.Replicas[slot] = now, raw
 }
 
 // makeRoom folds two buckets of one cell, which can exist only after the window
@@ -101,18 +97,17 @@ func (h *History) record(now, length int64, raw int32, e extreme) {
 // taken, as the order of the buckets means nothing.
 func (h *History) makeRoom(width int64, e extreme) int {
 	older, newer, found := 0, 1, false
-	for i := range h.Buckets {
-		for j := range h.Buckets {
-			a, b := h.Buckets[i].At, h.Buckets[j].At
+	for i, a := range h.At {
+		for j, b := range h.At {
 			if i == j || a > b || a/width != b/width {
 				continue
 			}
-			if o, n := h.Buckets[older].At, h.Buckets[newer].At; !found || a < o || a == o && b < n {
+			if o, n := h.At[older], h.At[newer]; !found || a < o || a == o && b < n {
 				older, newer, found = i, j, true
 			}
 		}
 	}
-	h.Buckets[newer].Replicas = e.of(h.Buckets[newer].Replicas, h.Buckets[older].Replicas)
+	h.Replicas[newer] = e.of(h.Replicas[newer], h.Replicas[older])
 	return older
 }
 

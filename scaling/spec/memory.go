@@ -50,9 +50,9 @@ func history(since *metav1.MicroTime, buckets []v1alpha1.BucketMemory) scaling.H
 	h := scaling.History{Since: micros(since)}
 	n := 0
 	for i := range buckets {
-		b := scaling.Bucket{At: micros(&buckets[i].Time), Replicas: buckets[i].Replicas}
-		if b.At > 0 && b.Replicas >= 0 && n < len(h.Buckets) {
-			h.Buckets[n] = b
+		at, replicas := micros(&buckets[i].Time), buckets[i].Replicas
+		if at > 0 && replicas >= 0 && n < len(h.At) {
+			h.At[n], h.Replicas[n] = at, replicas
 			n++
 		}
 	}
@@ -89,9 +89,9 @@ func MemoryStatus(m *scaling.Memory, n int) *v1alpha1.DecisionMemory {
 
 func bucketsStatus(h *scaling.History) []v1alpha1.BucketMemory {
 	var buckets []v1alpha1.BucketMemory
-	for _, b := range h.Buckets {
-		if b.At != 0 {
-			buckets = append(buckets, v1alpha1.BucketMemory{Time: micro(b.At), Replicas: b.Replicas})
+	for i, at := range h.At {
+		if at != 0 {
+			buckets = append(buckets, v1alpha1.BucketMemory{Time: micro(at), Replicas: h.Replicas[i]})
 		}
 	}
 	return buckets

@@ -33,8 +33,8 @@ func TestMemorySurvivesTheStatusUnchanged(t *testing.T) {
 	micros := rapid.Int64Range(1, time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 	history := func(t *rapid.T) (h scaling.History) {
 		h.Since = micros.Draw(t, "since")
-		for j := range rapid.IntRange(0, len(h.Buckets)).Draw(t, "buckets") {
-			h.Buckets[j] = scaling.Bucket{At: micros.Draw(t, "at"), Replicas: rapid.Int32Min(0).Draw(t, "replicas")}
+		for j := range rapid.IntRange(0, len(h.At)).Draw(t, "buckets") {
+			h.At[j], h.Replicas[j] = micros.Draw(t, "at"), rapid.Int32Min(0).Draw(t, "replicas")
 		}
 		return h
 	}
@@ -102,8 +102,9 @@ func TestAMemoryPastTheBoundsIsCutAndNotTrusted(t *testing.T) {
 	assert.Equal(t, uint64(0xff), m.Windows[1].Key)
 	assert.Equal(t, noon.UnixMicro(), m.Windows[1].Down.Since)
 	assert.Zero(t, m.Windows[1].Up.Since)
-	for i, b := range m.Windows[1].Down.Buckets {
-		assert.Equal(t, scaling.Bucket{At: noon.UnixMicro(), Replicas: int32(i)}, b)
+	for i, at := range m.Windows[1].Down.At {
+		assert.Equal(t, noon.UnixMicro(), at)
+		assert.Equal(t, int32(i), m.Windows[1].Down.Replicas[i])
 	}
 	for _, w := range m.Windows[2:] {
 		assert.Zero(t, w)
@@ -150,7 +151,18 @@ func TestAStatusOfThePreviousReleaseHastensNothing(t *testing.T) {
 func inOrder(m scaling.Memory) scaling.Memory {
 	for i := range m.Windows {
 		for _, h := range []*scaling.History{&m.Windows[i].Down, &m.Windows[i].Up} {
-			slices.SortFunc(h.Buckets[:], func(a, b scaling.Bucket) int { return cmp.Compare(a.At, b.At) })
+			type bucket struct {
+				at       int64
+				replicas int32
+			}
+			var buckets [len(h.At)]bucket
+			for j := range buckets {
+				buckets[j] = bucket{h.At[j], h.Replicas[j]}
+			}
+			slices.SortFunc(buckets[:], func(a, b bucket) int { return cmp.Compare(a.at, b.at) })
+			for j, b := range buckets {
+				h.At[j], h.Replicas[j] = b.at, b.replicas
+			}
 		}
 	}
 	return m
@@ -235,8 +247,8 @@ func TestTheStatusHoldsWhatItsSchemaAllows(t *testing.T) {
 	}
 	for i := range m.Windows {
 		m.Windows[i].Key = math.MaxUint64
-		for j := range m.Windows[i].Down.Buckets {
-			m.Windows[i].Down.Buckets[j].At, m.Windows[i].Up.Buckets[j].At = 1, 1
+		for j := range m.Windows[i].Down.At {
+			m.Windows[i].Down.At[j], m.Windows[i].Up.At[j] = 1, 1
 		}
 	}
 	s := MemoryStatus(&m, scaling.MaxMetrics)
