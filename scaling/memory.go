@@ -98,6 +98,14 @@ func (m Memory) Unwatched() Memory {
 	return m
 }
 
+// UnwatchedUp returns the memory for when the demand of metric i may have been low,
+// unseen or forgotten, since the memory was kept: a full window is waited before a
+// scale-up, where that has a window.
+func (m Memory) UnwatchedUp(i int) Memory {
+	m.Windows[i].Up = History{}
+	return m
+}
+
 // live reports whether the step interval that the anchor began is still
 // running. An anchor in the future counts as of now.
 func (s Step) live(now int64, poll time.Duration) bool {

@@ -1,6 +1,9 @@
 package scaling
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// windowCells is the number of grid cells that make up one window.
@@ -111,11 +114,18 @@ func (h *History) makeRoom(width int64, e extreme) int {
 	return older
 }
 
-// Floor is the highest demand that the scale-down window of metric i remembers at a
-// time, 0 where it remembers none.
-func (m *Memory) Floor(i int, at time.Time, window time.Duration) int32 {
+// Floor is the highest demand that the scale-down window of metric i remembers of so
+// long before a time, 0 where it remembers none.
+func (m *Memory) Floor(i int, at time.Time, before time.Duration) int32 {
 	h := m.Windows[i].Down
-	return h.sweep(micros(at), span(window), 0, highest)
+	return h.sweep(micros(at), span(before), 0, highest)
+}
+
+// Ceiling is the lowest demand that the scale-up window of metric i remembers of so
+// long before a time, MaxInt32 where it remembers none.
+func (m *Memory) Ceiling(i int, at time.Time, before time.Duration) int32 {
+	h := m.Windows[i].Up
+	return h.sweep(micros(at), span(before), math.MaxInt32, lowest)
 }
 
 // covers reports whether the history is complete for a whole window.

@@ -182,10 +182,13 @@ func bodyRows() []response {
 
 func resultRows() []response {
 	const bad, kind = prometheus.ReasonBadResponse, prometheus.ReasonUnexpectedResultType
+	const nullVector = `{"status":"success","data":{"resultType":"vector","result":null}}`
 	return []response{
 		{name: "a vector of one series", set: func(s *server) { s.Value(7) }},
 		{name: "a vector of no series", set: func(s *server) { s.Empty() }, want: prometheus.ReasonNoData},
 		{name: "a vector of no series, `onEmpty: Zero`", set: func(s *server) { s.Empty() }, measure: func(m *prometheus.Measure) { m.Load.OnEmptyZero = true }},
+		{name: "a vector that is `null`", set: body(nullVector), want: bad, query: bad},
+		{name: "a vector that is `null`, `onEmpty: Zero`", set: body(nullVector), measure: func(m *prometheus.Measure) { m.Load.OnEmptyZero = true }, want: bad, query: bad},
 		{name: "a vector of two series", set: func(s *server) { s.Series(2) }, want: prometheus.ReasonMultipleSeries},
 		{name: "a vector of 5,000 series", set: func(s *server) { s.Series(5000) }, want: prometheus.ReasonMultipleSeries},
 		{name: "a native histogram", set: func(s *server) { s.Histogram() }, want: prometheus.ReasonHistogramSample},

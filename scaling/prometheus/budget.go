@@ -1,15 +1,13 @@
 package prometheus
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
-// quota is a budget. It hands out times for queries, evenly: it saves nothing up,
-// so that no minute has more of them than it allows.
+// quota is a budget. It allows queries evenly: it saves nothing up, so that no minute
+// has more of them than it allows. Nobody's are kept for the future: whose turn it is
+// shows when one is allowed.
 type quota struct {
 	every time.Duration
-	next  time.Time // the first that is not taken
+	next  time.Time // the first at which one is allowed
 }
 
 // newQuota is a budget of perMinute queries. nil is no limit.
@@ -21,34 +19,18 @@ func newQuota(perMinute int) *quota {
 	return &quota{every: (time.Minute + n - 1) / n}
 }
 
-// reserve takes the next time and returns how long it is until then.
-func (b *quota) reserve(now time.Time) time.Duration {
-	if b.next.Before(now) {
-		b.next = now
+// opens is when the next query is allowed; it may have passed.
+func (b *quota) opens() time.Time {
+	if b == nil {
+		return time.Time{}
 	}
-	late := b.next.Sub(now)
-	b.next = b.next.Add(b.every)
-	return late
+	return b.next
 }
 
-// release gives back the time of a task that has ended while it waited for it. The
-// last of those who wait takes it, and the last time is free again: what is gone
-// delays nobody.
-func (b *quota) release(t *task) {
-	last := t
-	for _, other := range t.lane.queue {
-		if other.waits == b && other.due.After(last.due) {
-			last = other
-		}
-	}
-	free := last.due
-	if last != t {
-		last.due = t.due
-		heap.Fix(&t.lane.queue, last.index)
-		t.lane.wake()
-	}
-	if free.Add(b.every).Equal(b.next) {
-		b.next = free
+// take counts a query.
+func (b *quota) take(now time.Time) {
+	if b != nil {
+		b.next = now.Add(b.every)
 	}
 }
 
@@ -58,4 +40,11 @@ func (p *profile) limit(perMinute int) {
 	if p.budget == nil || fresh == nil || p.budget.every != fresh.every {
 		p.budget = fresh
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

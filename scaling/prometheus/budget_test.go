@@ -18,6 +18,14 @@ func budget(perMinute int) func(*Question) {
 	return func(q *Question) { q.BudgetPerMinute = perMinute }
 }
 
+// subscribe makes subscribers, "0", "1" and so on, each with a question of its own: "q0",
+// "q1" and so on.
+func (r *rig) subscribe(n int, change func(*Question)) {
+	for i := range n {
+		r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), change))
+	}
+}
+
 func TestBudgetBoundsTheQueriesOfAProfileInEveryMinute(t *testing.T) {
 	cases := map[string]struct {
 		change   func(*Endpoint)
@@ -33,9 +41,7 @@ func TestBudgetBoundsTheQueriesOfAProfileInEveryMinute(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, c.change)
 				r.start(t)
-				for i := range 10 { // 40 per minute
-					r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), c.question))
-				}
+				r.subscribe(10, c.question) // 40 per minute
 				pass(10 * time.Minute)
 				var all []time.Duration
 				for i := range 10 {
@@ -62,9 +68,7 @@ func TestBudgetThatSufficesDelaysNothingForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start(t)
-		for i := range 4 {
-			r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), budget(240)))
-		}
+		r.subscribe(4, budget(240))
 		pass(10*time.Minute - time.Second)
 		assert.Equal(t, 160, r.main.count())
 		assert.NotContains(t, r.observed(), "delayed requests main")
@@ -75,9 +79,7 @@ func TestBudgetOfOneProfileDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start(t)
-		for i := range 10 {
-			r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), budget(1)))
-		}
+		r.subscribe(10, budget(1))
 		r.Subscribe("free", interval, load("free", func(q *Question) { q.Profile = "free" }))
 		pass(4*interval - time.Second)
 		assert.Equal(t, []time.Duration{0, 15, 30, 45}, seconds(r.main.times("free", r.begin)))
@@ -88,9 +90,7 @@ func TestSamplesThatABudgetKeepsOldSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start(t)
-		for i := range 3 {
-			r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), budget(1)))
-		}
+		r.subscribe(3, budget(1))
 		ready := func() (all int, reasons map[string]int) {
 			reasons = map[string]int{}
 			for i := range 3 {
@@ -110,7 +110,7 @@ func TestSamplesThatABudgetKeepsOldSaySo(t *testing.T) {
 		assert.Equal(t, map[string]int{"": 1, ReasonBudgetExceeded: 2}, reasons)
 		assert.Equal(t, 1, r.wakes("0")+r.wakes("1")+r.wakes("2"))
 
-		pass(150 * time.Second) // the first was answered again, the others were once
+		pass(150 * time.Second) // the others were answered once, too
 		old, _, _ := r.Samples("0", time.Now().Add(time.Minute))
 		assert.Equal(t, ReasonBudgetExceeded, old[0].Reason)
 		assert.Equal(t, scaling.Invalid, old[0].Validity)
@@ -144,9 +144,7 @@ func TestQuestionsThatEndedWhileTheyWaitedForABudgetDelayNobody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, func(e *Endpoint) { e.MaxQueriesPerMinute = c.perMinute })
 				r.start(t)
-				for i := range 1000 { // the last would be asked after a quarter of an hour
-					r.Subscribe(Subscriber(fmt.Sprint(i)), interval, load(fmt.Sprint("q", i), c.question))
-				}
+				r.subscribe(1000, c.question) // the last would be asked after a quarter of an hour
 				pass(10500 * time.Millisecond)
 				asked, left := r.main.count(), 0
 				assert.Equal(t, 11, asked)

@@ -3,8 +3,11 @@ package prometheus
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,9 +125,13 @@ func (c *Client) ask(ctx context.Context, q *Question) *answer {
 }
 
 func (c *Client) unknownEndpoint(q *Question) *answer {
+	known := "it has none"
+	if len(c.endpoints) > 0 {
+		known = "it has " + strings.Join(slices.Sorted(maps.Keys(c.endpoints)), ", ")
+	}
 	return &answer{
 		reason:  ReasonUnknownEndpoint,
-		message: fmt.Sprintf("endpoint %q is not in the operator's configuration", excerpt(q.Endpoint)),
+		message: fmt.Sprintf("endpoint %q is not in the operator's configuration; %s", excerpt(q.Endpoint), known),
 		arrived: c.now(),
 	}
 }

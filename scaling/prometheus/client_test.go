@@ -160,11 +160,28 @@ func TestMalformedAnswersAreNeverZeroLoad(t *testing.T) {
 	}
 }
 
-func TestEmptyOrNullVectorIsNoData(t *testing.T) {
-	for _, result := range []string{`[]`, `null`} {
-		server := newServer(t)
-		server.Raw(`{"status":"success","data":{"resultType":"vector","result":`+result+`}}`, http.StatusOK, "application/json")
-		assertInvalid(t, ask(t, newClient(t, server.URL())), prometheus.ReasonNoData, "no series")
+func TestEmptyVectorIsNoDataAndNullIsNoAnswer(t *testing.T) {
+	server := newServer(t)
+	server.Raw(`{"status":"success","data":{"resultType":"vector","result":[]}}`, http.StatusOK, "application/json")
+	assertInvalid(t, ask(t, newClient(t, server.URL())), prometheus.ReasonNoData, "no series")
+
+	server.Raw(`{"status":"success","data":{"resultType":"vector","result":null}}`, http.StatusOK, "application/json")
+	m := prometheus.Measure{Load: question("up"), Namespace: "shop", Target: "web"}
+	m.Load.OnEmptyZero = true
+	assertInvalid(t, newClient(t, server.URL()).Measure(t.Context(), m), prometheus.ReasonBadResponse, "no result")
+	m.Load.Series = prometheus.SeriesLabels{Namespace: "ns", Target: "app"}
+	assertInvalid(t, newClient(t, server.URL()).Measure(t.Context(), m), prometheus.ReasonBadResponse, "no result")
+}
+
+func TestUnknownEndpointIsToldWhichThereAre(t *testing.T) {
+	m := prometheus.Measure{Load: prometheus.Question{Endpoint: "other", Expr: "up"}}
+	for says, endpoints := range map[string][]prometheus.Endpoint{
+		"; it has none":           nil,
+		"; it has eu, main, us-1": {{Name: "us-1", URL: "http://a"}, {Name: "main", URL: "http://b"}, {Name: "eu", URL: "http://c"}},
+	} {
+		client, err := prometheus.NewClient(endpoints, time.Now)
+		require.NoError(t, err)
+		assertInvalid(t, client.Measure(t.Context(), m), prometheus.ReasonUnknownEndpoint, says)
 	}
 }
 
@@ -174,7 +191,7 @@ func TestUnknownEndpointIsNotAsked(t *testing.T) {
 	assert.True(t, client.Has("main"))
 	assert.False(t, client.Has("other"))
 	got := client.Measure(t.Context(), prometheus.Measure{Load: prometheus.Question{Endpoint: "other", Expr: "up"}})
-	assertInvalid(t, got, prometheus.ReasonUnknownEndpoint, `"other"`)
+	assertInvalid(t, got, prometheus.ReasonUnknownEndpoint, `"other" is not in the operator's configuration; it has main`)
 	assert.Zero(t, server.RequestCount())
 }
 

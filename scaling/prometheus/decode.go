@@ -82,11 +82,9 @@ func (a *answer) readScalar(raw json.RawMessage) error {
 // readVector reads one series after the other, so that what is not needed of a
 // large answer is garbage at once.
 func (a *answer) readVector(raw json.RawMessage, q *Question) error {
-	if len(raw) == 0 {
+	// A null is not the empty vector of a server that found nothing.
+	if isAbsent(raw) {
 		return malformedError("the answer has no result")
-	}
-	if string(raw) == "null" {
-		return nil
 	}
 	list := json.NewDecoder(bytes.NewReader(raw))
 	if opening, err := list.Token(); err != nil || opening != json.Delim('[') {

@@ -65,10 +65,10 @@ func (j *judge) sample(load, arrivals, fresh reading) scaling.Sample {
 	return j.withFreshness(s, fresh)
 }
 
-// believed is the value of a load or an arrival rate, and the answer it is from. It may be newer than what is
-// known of its source's freshness, and what a source that was lost meanwhile
-// measures would fall, so a lower value than the one before is not believed yet. Nor
-// is the one before, where it is newer than the freshness too.
+// believed is the value of a load or an arrival rate, and the answer it is from. It may
+// be newer than what is known of its source's freshness, and what a source that was
+// lost meanwhile measures would fall, so a lower value than the one before is not
+// believed yet. Nor is the one before, where it is newer than the freshness too.
 func (j *judge) believed(r, fresh reading) (scaling.Sample, *answer) {
 	s := j.value(r)
 	switch {
@@ -109,13 +109,22 @@ func (j *judge) withFreshness(s scaling.Sample, r reading) scaling.Sample {
 	case f.Validity == scaling.Invalid:
 		return invalid(ReasonFreshnessUnknown, "freshness: %s (%s)", f.Message, f.Reason)
 	case j.sourceMaxAge > 0 && f.Value > j.sourceMaxAge.Seconds():
-		return r.answer.invalid(ReasonStaleSource, "what the query rests on is older than the %s that the profile allows", j.sourceMaxAge)
+		return r.answer.invalid(ReasonStaleSource, "what the query rests on is older than the %s that the profile allows: more than %s", j.sourceMaxAge, doubled(j.sourceMaxAge, f.Value))
 	case j.sourceMaxAge <= 0 && f.Value < j.sourceShare:
-		return r.answer.invalid(ReasonStaleSource, "the share of healthy sources is below the %g that the profile asks for", j.sourceShare)
+		return r.answer.invalid(ReasonStaleSource, "the share of healthy sources is below the %g that the profile asks for: it is %.1f, cut to a tenth", j.sourceShare, math.Floor(f.Value*10)/10)
 	case f.Validity < s.Validity:
 		s.Validity, s.Reason, s.Message = f.Validity, f.Reason, "freshness: "+f.Message
 	}
 	return s
+}
+
+// doubled is the bound of an age, doubled as often as the age in seconds is above it. A
+// message that named each age would be another one with each answer.
+func doubled(bound time.Duration, age float64) time.Duration {
+	for 2*bound.Seconds() < age && bound <= math.MaxInt64/2 {
+		bound *= 2
+	}
+	return bound
 }
 
 // value takes the one number that is for this measure out of an answer.

@@ -7,15 +7,37 @@ import (
 	"time"
 )
 
-// lane is the queue of one endpoint: tasks by the time they are due. Everything
-// but kick is guarded by the sampler's mutex.
+// lane is the queue of one endpoint: a line for each profile. They have their turns
+// one after the other, so that a profile with a thousand queries delays another's one
+// by a single turn. Everything but kick is guarded by the sampler's mutex.
 type lane struct {
 	limit   int // queries that may run at once
 	running int
-	queue   taskQueue
+	lines   map[string]*line // by profile
+	turns   uint64           // that there have been
 	budget  *quota
-	// kick makes the lane look at its queue.
+	// kick makes the lane look at its lines.
 	kick chan struct{}
+}
+
+// line is what one profile has at one endpoint.
+type line struct {
+	lane    *lane
+	profile *profile
+	tasks   int       // all of them
+	queue   taskQueue // those that wait
+	turn    uint64    // the last that it had
+}
+
+// line gives that of a profile. A new one comes after all others.
+func (l *lane) line(name string, p *profile) *line {
+	row, ok := l.lines[name]
+	if !ok {
+		l.turns++
+		row = &line{lane: l, profile: p, turn: l.turns}
+		l.lines[name] = row
+	}
+	return row
 }
 
 func (l *lane) wake() {
@@ -26,7 +48,27 @@ func (l *lane) wake() {
 }
 
 // full reports whether as many queries run as may.
-func (l *lane) full() bool { return l != nil && l.running >= l.limit }
+func (l *lane) full() bool { return l.running >= l.limit }
+
+// opens is the time from which on the budgets, the profile's and the endpoint's, allow
+// a query.
+func (r *line) opens() time.Time { return later(r.profile.budget.opens(), r.lane.budget.opens()) }
+
+// next is the line whose turn it is, nil where nothing waits, and when that comes: at
+// now or later. Of those that may have it at the same time it is the one that has gone
+// without for longest.
+func (l *lane) next(now time.Time) (first *line, at time.Time) {
+	for _, row := range l.lines {
+		if len(row.queue) == 0 {
+			continue
+		}
+		from := later(now, later(row.queue[0].due, row.opens()))
+		if first == nil || from.Before(at) || from.Equal(at) && row.turn < first.turn {
+			first, at = row, from
+		}
+	}
+	return first, at
+}
 
 // serve starts what is due until ctx ends. There is one goroutine for the lane
 // and one for each query that runs.
@@ -51,21 +93,16 @@ func (s *Sampler) serve(ctx context.Context, l *lane, running *sync.WaitGroup) {
 func (s *Sampler) startDue(ctx context.Context, l *lane, running *sync.WaitGroup) (wait time.Duration, idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for l.running < l.limit && len(l.queue) > 0 {
+	for !l.full() {
 		now := s.opts.Clock.Now()
-		t := l.queue[0]
-		if wait := t.due.Sub(now); wait > 0 {
+		row, at := l.next(now)
+		if row == nil {
+			return 0, true
+		}
+		if wait := at.Sub(now); wait > 0 {
 			return wait, false
 		}
-		if late := s.reserve(l, t, now); late > 0 {
-			t.due = now.Add(late) // the time that t.waits keeps for it
-			heap.Fix(&l.queue, 0)
-			s.hold(t, late)
-			continue
-		}
-		heap.Pop(&l.queue)
-		t.waits = nil
-		l.running++
+		t := s.take(row, now)
 		bounded, cancel := context.WithCancel(ctx)
 		t.cancel = cancel
 		running.Go(func() {
@@ -76,34 +113,18 @@ func (s *Sampler) startDue(ctx context.Context, l *lane, running *sync.WaitGroup
 	return 0, true
 }
 
-// reserve takes a query out of the budgets, first out of the profile's and, once
-// that has come, out of the endpoint's. It returns how long the query has to wait.
-// Those who wait get their turn in the order in which they were due.
-func (s *Sampler) reserve(l *lane, t *task, now time.Time) time.Duration {
-	budgets := [...]*quota{s.profiles[t.question.Profile].budget, l.budget}
-	for t.granted < len(budgets) {
-		b := budgets[t.granted]
-		t.granted++
-		if b == nil {
-			continue
-		}
-		if late := b.reserve(now); late > 0 {
-			t.waits = b
-			return late
-		}
-	}
-	return 0
-}
-
-// hold notes that a task waits for a budget.
-func (s *Sampler) hold(t *task, wait time.Duration) {
-	if wait <= delayGrace {
-		return
-	}
-	t.held = true
-	if s.opts.Observer != nil {
+// take lets a line have its turn.
+func (s *Sampler) take(r *line, now time.Time) *task {
+	t := heap.Pop(&r.queue).(*task) // nothing else is in it
+	if r.opens().Sub(t.due) > delayGrace && s.opts.Observer != nil {
 		s.opts.Observer.Delayed(t.question.Profile, t.question.Endpoint)
 	}
+	r.profile.budget.take(now)
+	r.lane.budget.take(now)
+	r.lane.running++
+	r.lane.turns++
+	r.turn = r.lane.turns
+	return t
 }
 
 // ask has one exchange and tells those who wait for it.
@@ -115,7 +136,7 @@ func (s *Sampler) ask(ctx context.Context, l *lane, t *task) {
 	s.mu.Lock()
 	l.running--
 	l.wake()
-	t.cancel, t.granted = nil, 0
+	t.cancel = nil
 	if s.tasks[t.taskKey] != t {
 		s.mu.Unlock()
 		return // nobody uses it any more
@@ -123,17 +144,17 @@ func (s *Sampler) ask(ctx context.Context, l *lane, t *task) {
 	if ctx.Err() != nil {
 		// The sampler stops. Should it run again, this is where it goes on.
 		t.due = now
-		heap.Push(&l.queue, t)
+		heap.Push(&t.line.queue, t)
 		s.mu.Unlock()
 		return
 	}
 	if t.keepsPrevious {
 		t.previous = t.answer
 	}
-	t.answer, t.held = a, false
+	t.answer = a
 	t.schedule(a, now, s.share)
-	heap.Push(&l.queue, t)
-	users := t.subscribers()
+	heap.Push(&t.line.queue, t)
+	users := t.toWake(now)
 	if s.opts.Observer != nil {
 		s.opts.Observer.Asked(t.question.Profile, t.question.Endpoint, a.reason, now.Sub(begun))
 	}

@@ -10,8 +10,8 @@ type Observer interface {
 	// Asked is called after each exchange. reason is empty where there was an
 	// answer, whatever it says, and why there was none otherwise.
 	Asked(profile, endpoint, reason string, took time.Duration)
-	// Delayed is called when a question has to wait for more than a second for a
-	// budget, the profile's or the endpoint's.
+	// Delayed is called when a question is asked that has had to wait for more than a
+	// second for a budget, the profile's or the endpoint's.
 	Delayed(profile, endpoint string)
 	// Forgotten is called when the last question of a profile has ended. Nothing
 	// else is said of the profile after it, unless a new question begins.

@@ -48,16 +48,18 @@ type SamplerOptions struct {
 	// called by one goroutine at a time.
 	Jitter func() float64
 	// Wake is called once per subscriber and answer, or failure to get one, outside
-	// of locks. It must not block. It may be nil.
+	// of locks; where others share the question at shorter intervals, about once per
+	// interval of its own. It must not block. It may be nil.
 	Wake func(id Subscriber, failed bool)
 	// Observer is told of exchanges. It may be nil.
 	Observer Observer
 }
 
 // Sampler keeps the newest answers to the questions of its subscribers. A
-// question that several have, at the same interval, is asked once. Each endpoint
-// has a queue and a bound of its own, so that a slow one delays no other. It is
-// safe for concurrent use.
+// question that several have, at the same interval, is asked once, and one for many
+// targets at the shortest interval for all. Each endpoint has a queue and a bound of
+// its own, so that a slow one delays no other, and in it each profile has its turns.
+// It is safe for concurrent use.
 //
 // A question is first asked within FirstWithin, then at a phase of its interval
 // that is drawn by lot; questions that are subscribed to together share it, so
@@ -92,7 +94,9 @@ func NewSampler(client *Client, opts SamplerOptions) *Sampler {
 		profiles:      map[string]*profile{},
 	}
 	for name, e := range client.endpoints {
-		s.lanes[name] = &lane{limit: e.concurrency, budget: newQuota(e.perMinute), kick: make(chan struct{}, 1)}
+		s.lanes[name] = &lane{
+			limit: e.concurrency, lines: map[string]*line{}, budget: newQuota(e.perMinute), kick: make(chan struct{}, 1),
+		}
 	}
 	return s
 }

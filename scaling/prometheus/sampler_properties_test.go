@@ -19,9 +19,10 @@ func TestSamplerAsksExactlyWhatIsSubscribedTo(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &walk{rig: newRig(t), random: rand.New(rand.NewPCG(seed, 1)), model: map[Subscriber]map[taskKey]bool{}}
+				w := &walk{rig: newRig(t), random: rand.New(rand.NewPCG(seed, 1)), model: map[Subscriber]map[taskKey]time.Duration{}}
 				lots := rand.New(rand.NewPCG(seed, 2))
 				w.opts.Jitter = lots.Float64
+				w.answerForWeb()
 				stop := w.start(t)
 				for range 40 {
 					w.step()
@@ -50,7 +51,17 @@ func TestSamplerAsksExactlyWhatIsSubscribedTo(t *testing.T) {
 type walk struct {
 	*rig
 	random *rand.Rand
-	model  map[Subscriber]map[taskKey]bool
+	model  map[Subscriber]map[taskKey]time.Duration // with the subscriber's interval
+}
+
+// answerForWeb makes each answer one that is for one target and for many.
+func (w *walk) answerForWeb() {
+	answer := func() string {
+		return fmt.Sprintf(`[{"metric":{"ns":"shop","app":"web"},"value":[%d,"7"]}]`, time.Now().Unix())
+	}
+	for i := range 4 {
+		w.main.vectors[fmt.Sprint("q", i)], w.other.vectors[fmt.Sprint("q", i)] = answer, answer
+	}
 }
 
 func (w *walk) step() {
@@ -59,13 +70,13 @@ func (w *walk) step() {
 	case 0, 1:
 		every := []time.Duration{5 * time.Second, interval}[w.random.IntN(2)]
 		var measures []Measure
-		w.model[id] = map[taskKey]bool{}
+		w.model[id] = map[taskKey]time.Duration{}
 		for range 1 + w.random.IntN(3) {
 			m := w.measure()
 			measures = append(measures, m)
 			for _, q := range m.questions() {
 				if q != nil {
-					w.model[id][taskKey{*q, every}] = true
+					w.model[id][keyOf(q, every)] = every
 				}
 			}
 		}
@@ -89,9 +100,10 @@ func (w *walk) measure() Measure {
 			Endpoint: []string{"main", "main", "other", "gone"}[w.random.IntN(4)],
 			Expr:     fmt.Sprint("q", w.random.IntN(4)),
 			Timeout:  2 * time.Second,
+			Series:   []SeriesLabels{{}, {Namespace: "ns", Target: "app"}}[w.random.IntN(2)],
 		}
 	}
-	m := Measure{Load: draw(), MaxAge: time.Minute}
+	m := Measure{Load: draw(), Namespace: "shop", Target: "web", MaxAge: time.Minute}
 	if w.random.IntN(2) == 0 {
 		m.Arrivals = draw()
 	}
@@ -104,31 +116,44 @@ func (w *walk) check(t *testing.T) {
 	r := w.rig
 	r.Sampler.mu.Lock()
 	defer r.Sampler.mu.Unlock()
-	users := map[taskKey]map[Subscriber]struct{}{}
+	users := map[taskKey]map[Subscriber]time.Duration{}
 	for id, keys := range w.model {
-		for key := range keys {
+		for key, every := range keys {
 			if users[key] == nil {
-				users[key] = map[Subscriber]struct{}{}
+				users[key] = map[Subscriber]time.Duration{}
 			}
-			users[key][id] = struct{}{}
+			users[key][id] = every
 		}
 	}
 	require.Len(t, r.tasks, len(users))
 	require.Len(t, r.subscriptions, len(w.model))
 	profiles, waiting := map[string]int{}, 0
 	for key, task := range r.tasks {
-		require.Equal(t, users[key], task.users)
+		intervals, shortest := map[Subscriber]time.Duration{}, time.Hour
+		for id, u := range task.users {
+			intervals[id], shortest = u.interval, min(shortest, u.interval)
+		}
+		require.Equal(t, users[key], intervals)
+		require.Equal(t, shortest, task.interval, "as often as who needs it most")
 		profiles[key.question.Profile]++
-		if l := r.lanes[key.question.Endpoint]; task.index >= 0 {
-			require.Same(t, task, l.queue[task.index])
+		if task.index >= 0 {
+			require.Same(t, task, task.line.queue[task.index])
+			require.Same(t, task.line, r.lanes[key.question.Endpoint].lines[key.question.Profile])
 			waiting++
 		} else {
-			require.True(t, l == nil || task.cancel != nil, "it waits or it runs")
+			require.True(t, task.line == nil || task.cancel != nil, "it waits or it runs")
 		}
 	}
 	require.Len(t, r.profiles, len(profiles))
 	for name, n := range profiles {
 		require.Equal(t, n, r.profiles[name].tasks)
 	}
-	require.Equal(t, waiting, len(r.lanes["main"].queue)+len(r.lanes["other"].queue), "nothing else waits")
+	for _, l := range r.lanes {
+		for name, row := range l.lines {
+			require.Same(t, r.profiles[name], row.profile)
+			require.Positive(t, row.tasks)
+			waiting -= len(row.queue)
+		}
+	}
+	require.Zero(t, waiting, "nothing else waits")
 }

@@ -306,7 +306,7 @@ func TestQuestionWithoutSubscribersEndsAndIsForgotten(t *testing.T) {
 		assert.Empty(t, r.tasks)
 		assert.Empty(t, r.profiles)
 		assert.Empty(t, r.subscriptions)
-		assert.Empty(t, r.lanes["main"].queue)
+		assert.Empty(t, r.lanes["main"].lines)
 		assert.Zero(t, r.lanes["main"].running)
 		events := r.observed()
 		assert.Equal(t, "forgotten requests", events[len(events)-1], "after the last of its queries")
@@ -332,7 +332,7 @@ func TestBackOffIsJitteredAndNeverShorterThanTheInterval(t *testing.T) {
 	for failures := 1; failures < 100; failures++ {
 		for _, every := range []time.Duration{time.Second, interval, time.Minute, time.Hour} {
 			for _, jitter := range []float64{0, 0.999} {
-				task := &task{taskKey: taskKey{interval: every}, phase: time.Unix(0, 0), failures: failures - 1}
+				task := &task{interval: every, phase: time.Unix(0, 0), failures: failures - 1}
 				now := time.Unix(1000, 0)
 				task.schedule(&answer{reason: ReasonTimeout}, now, func(d time.Duration) time.Duration { return time.Duration(jitter * float64(d)) })
 				wait := task.due.Sub(now)

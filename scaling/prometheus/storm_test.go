@@ -66,7 +66,7 @@ func settle(tb testing.TB, s *Sampler) {
 		defer s.mu.Unlock()
 		now := s.opts.Clock.Now()
 		for _, l := range s.lanes {
-			if l.running > 0 || len(l.queue) > 0 && !l.queue[0].due.After(now) {
+			if row, at := l.next(now); l.running > 0 || row != nil && !at.After(now) {
 				l.wake()
 				return false
 			}

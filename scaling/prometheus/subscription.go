@@ -76,34 +76,39 @@ type start struct {
 // join makes the subscriber a user of a question's task, which begins if it is
 // the first.
 func (s *Sampler) join(id Subscriber, q *Question, interval time.Duration, when start) *task {
-	key := taskKey{*q, interval}
+	key := keyOf(q, interval)
 	t, ok := s.tasks[key]
 	if !ok {
 		t = &task{
-			taskKey: key, lane: s.lanes[q.Endpoint], users: map[Subscriber]struct{}{},
+			taskKey: key, users: map[Subscriber]user{}, intervals: map[time.Duration]int{}, interval: interval,
 			phase: when.phase, first: when.first, due: when.first, index: -1,
 		}
 		s.tasks[key] = t
 		s.begin(t)
 	}
-	t.users[id] = struct{}{}
+	t.use(id, interval)
+	t.pace(when)
 	s.profiles[q.Profile].limit(q.BudgetPerMinute)
 	return t
 }
 
 func (s *Sampler) begin(t *task) {
-	p := s.profiles[t.question.Profile]
+	name := t.question.Profile
+	p := s.profiles[name]
 	if p == nil {
 		p = &profile{}
-		s.profiles[t.question.Profile] = p
+		s.profiles[name] = p
 	}
 	p.tasks++
-	if t.lane == nil {
+	l := s.lanes[t.question.Endpoint]
+	if l == nil {
 		t.answer = s.client.unknownEndpoint(&t.question)
 		return
 	}
-	heap.Push(&t.lane.queue, t)
-	t.lane.wake()
+	t.line = l.line(name, p)
+	t.line.tasks++
+	heap.Push(&t.line.queue, t)
+	l.wake()
 }
 
 // leave ends the part of a subscription that the new one, if any, has not.
@@ -125,10 +130,12 @@ func (s *Sampler) leave(id Subscriber, old, fresh *subscription) {
 				continue
 			}
 			kept[t] = true // two metrics may share a task
-			delete(t.users, id)
+			t.unuse(id)
 			if len(t.users) == 0 {
 				s.end(t)
+				continue
 			}
+			t.pace(start{}) // no shorter than before
 		}
 	}
 }
@@ -137,15 +144,17 @@ func (s *Sampler) leave(id Subscriber, old, fresh *subscription) {
 func (s *Sampler) end(t *task) {
 	delete(s.tasks, t.taskKey)
 	if t.index >= 0 {
-		heap.Remove(&t.lane.queue, t.index)
-		if t.waits != nil {
-			t.waits.release(t)
-		}
+		heap.Remove(&t.line.queue, t.index)
 	}
 	if t.cancel != nil {
 		t.cancel()
 	}
 	name := t.question.Profile
+	if t.line != nil {
+		if t.line.tasks--; t.line.tasks == 0 {
+			delete(t.line.lane.lines, name)
+		}
+	}
 	p := s.profiles[name]
 	p.tasks--
 	if p.tasks > 0 {

@@ -69,6 +69,22 @@ func ValidateTemplate(template string, parameters ...string) error {
 	return err
 }
 
+// Uses tells which of the parameters' placeholders a template has, or why it is no
+// template. Comments do not count.
+func Uses(template string, parameters ...string) (map[string]bool, error) {
+	parts, err := splitTemplate(template, parameters)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, p := range parts {
+		if p.kind == placeholder {
+			used[p.text[1:]] = true
+		}
+	}
+	return used, nil
+}
+
 type partKind uint8
 
 const (

@@ -242,6 +242,22 @@ func TestWhatIsNotFiveFieldsIsRefused(t *testing.T) {
 	}
 }
 
+func TestAQuestionMarkMeansWhatAStarDoes(t *testing.T) {
+	for mark, star := range map[string]string{
+		"? ? ? ? ?":       "* * * * *",
+		"0 8 ? * 1":       "0 8 * * 1",
+		"0 8 1 * ?":       "0 8 1 * *",
+		"?/15 9-17 ? * ?": "*/15 9-17 * * *",
+		"0 ?/6 ?/2 * MON": "0 */6 */2 * MON",
+		"0 8 1,? * MON":   "0 8 1,* * MON",
+		"30 ? 29 feb,? ?": "30 * 29 feb,* *",
+	} {
+		got, err := parseStarts(mark, time.UTC)
+		require.NoError(t, err, mark)
+		assert.Equal(t, startsOf(t, star, "UTC").fields, got.fields, mark)
+	}
+}
+
 func TestOnlyZonesOfTheDatabaseAreKnown(t *testing.T) {
 	for _, name := range []string{"Local", "localtime", "../../etc/passwd", "/etc/localtime", "Europe", "Europe/", "Europe//Berlin", "europe berlin", "CET+1", "UTC+1", "GMT-25", "Mars/Olympus", "right/Europe/Berlin", "posix/UTC", `Europe\Berlin`, "+01:00", "zone.tab", strings.Repeat("A", 1000)} {
 		_, err := loadZone(name)

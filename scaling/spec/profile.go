@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,10 +27,14 @@ func ValidateMetricProfile(p *v1alpha1.MetricProfile) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("requireNamespaceMatcher"), true,
 			"a query of series PerTarget is asked once for all namespaces and can have no namespace=$namespace; leave this out: an AutoScaler is given only the series whose labels name its own namespace and Deployment"))
 	}
+	if s.Series != v1alpha1.SeriesPerTarget && s.MaxSeries != 0 {
+		errs = append(errs, field.Forbidden(spec.Child("maxSeries"), "bounds the answers of series PerTarget; leave it out: any other answer must be one series"))
+	}
 	for i := range s.Parameters {
 		errs = append(errs, patternErrors(spec.Child("parameters").Index(i), &s.Parameters[i])...)
 	}
 	limits := queryLimits(p)
+	errs = append(errs, unusedErrors(spec.Child("parameters"), s, limits.Parameters)...)
 	errs = append(errs, queryErrors(spec.Child("query"), s.Query, limits)...)
 	if s.ArrivalRateQuery != "" {
 		errs = append(errs, queryErrors(spec.Child("arrivalRateQuery"), s.ArrivalRateQuery, limits)...)
@@ -57,6 +62,33 @@ func patternErrors(path *field.Path, p *v1alpha1.ProfileParameter) field.ErrorLi
 		return field.ErrorList{field.Invalid(path.Child("default"), p.Default, allowed(p))}
 	}
 	return nil
+}
+
+// unusedErrors refuses parameters that no query has: whoever gives one believes to choose
+// what is measured. A query that cannot be read, of which that is said, may have any.
+func unusedErrors(path *field.Path, s *v1alpha1.MetricProfileSpec, parameters []string) field.ErrorList {
+	queries := []string{s.Query}
+	if s.ArrivalRateQuery != "" {
+		queries = append(queries, s.ArrivalRateQuery)
+	}
+	if s.Freshness != nil {
+		queries = append(queries, s.Freshness.Query)
+	}
+	used := map[string]bool{}
+	for _, query := range queries {
+		uses, err := prometheus.Uses(query, parameters...)
+		if err != nil {
+			return nil
+		}
+		maps.Copy(used, uses)
+	}
+	var errs field.ErrorList
+	for i, name := range parameters {
+		if !used[name] {
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), name, fmt.Sprintf("no query has $%s, so that its value would change nothing; put it into one, or leave the parameter out", name)))
+		}
+	}
+	return errs
 }
 
 func queryErrors(path *field.Path, query string, limits prometheus.QueryLimits) field.ErrorList {

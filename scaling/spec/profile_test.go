@@ -37,14 +37,32 @@ func TestAProfilesQueryIsPartOfItsValidation(t *testing.T) {
 			s.Query, s.Parameters = "sum(up{queue=$queue})", []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "[a-z]+", Default: "orders"}}
 		}, nil},
 		"a pattern that is none": {func(s *v1alpha1.MetricProfileSpec) {
-			s.Parameters = []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "a)|(b"}}
+			s.Query, s.Parameters = "sum(up{queue=$queue})", []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "a)|(b"}}
 		}, []string{"spec.parameters[0].pattern: unexpected ): `a)|(b`"}},
 		"a pattern that would fill the memory": {func(s *v1alpha1.MetricProfileSpec) {
-			s.Parameters = []v1alpha1.ProfileParameter{{Name: "queue", Pattern: strings.Repeat("x{1000}", 36)}}
+			s.Query, s.Parameters = "sum(up{queue=$queue})", []v1alpha1.ProfileParameter{{Name: "queue", Pattern: strings.Repeat("x{1000}", 36)}}
 		}, []string{"spec.parameters[0].pattern: add up to more than 1000"}},
 		"a default that does not match": {func(s *v1alpha1.MetricProfileSpec) {
-			s.Parameters = []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "[a-z]+", Default: "Orders"}}
+			s.Query, s.Parameters = "sum(up{queue=$queue})", []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "[a-z]+", Default: "Orders"}}
 		}, []string{"spec.parameters[0].default: the whole value must match [a-z]+"}},
+		"parameters that no query has": {func(s *v1alpha1.MetricProfileSpec) {
+			s.Query = "sum(up{queue=$queue}) # $shard"
+			s.Parameters = []v1alpha1.ProfileParameter{{Name: "tier", Pattern: "a"}, {Name: "queue", Pattern: "a"}, {Name: "shard", Pattern: "a"}}
+		}, []string{"spec.parameters[0].name: no query has $tier", "spec.parameters[2].name: no query has $shard"}},
+		"parameters of one query each": {func(s *v1alpha1.MetricProfileSpec) {
+			s.Query, s.Semantics, s.ClearanceSeconds = "sum(up{queue=$queue})", v1alpha1.SemanticsBacklog, 60
+			s.ArrivalRateQuery = "sum(in{tier=$tier})"
+			s.Freshness = &v1alpha1.Freshness{Query: "avg(up{shard=$shard})", MinHealthyShare: "0.8"}
+			s.Parameters = []v1alpha1.ProfileParameter{{Name: "tier", Pattern: "a"}, {Name: "queue", Pattern: "a"}, {Name: "shard", Pattern: "a"}}
+		}, nil},
+		"a parameter whose query cannot be read": {func(s *v1alpha1.MetricProfileSpec) {
+			s.Query, s.Parameters = `sum(up{queue="$queue"})`, []v1alpha1.ProfileParameter{{Name: "queue", Pattern: "a"}}
+		}, []string{"spec.query: placeholder $queue stands inside a string"}},
+		"a bound of series where one is asked for": {func(s *v1alpha1.MetricProfileSpec) { s.MaxSeries = 5 }, []string{"spec.maxSeries: leave it out"}},
+		"the same, in as many words":               {func(s *v1alpha1.MetricProfileSpec) { s.Series, s.MaxSeries = v1alpha1.SeriesSingle, 5 }, []string{"spec.maxSeries: leave it out"}},
+		"a bound of series where many are": {func(s *v1alpha1.MetricProfileSpec) {
+			s.Series, s.Query, s.MaxSeries = v1alpha1.SeriesPerTarget, "sum by (namespace, deployment) (up)", 5
+		}, nil},
 		"a series per target": {func(s *v1alpha1.MetricProfileSpec) {
 			s.Series, s.Query = v1alpha1.SeriesPerTarget, "sum by (namespace, deployment) (up)"
 		}, nil},
