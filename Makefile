@@ -37,7 +37,7 @@ NUMBERS := ./scaling ./scaling/spec ./api/v1alpha1
 NUMBERS_386 = $(if $(filter linux/amd64,$(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH)),test,vet)
 
 # The packages whose kubebuilder:rbac markers make up the operator's role.
-RBAC_PACKAGES := controller binding webhook
+RBAC_PACKAGES := controller binding webhook cmd/manager config/crd
 
 ##@ See it
 
@@ -84,7 +84,7 @@ test-unit: ## Run the tests that need nothing but Go; those of the numbers as a 
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server or a Prometheus (built at the first run; the API server may come from KUBEBUILDER_ASSETS).
-	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,prometheus,helm3,helm4 >/dev/null
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,prometheus,promtool,helm3,helm4 >/dev/null
 	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=45m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
 

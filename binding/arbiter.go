@@ -112,6 +112,15 @@ func (a *Arbiter) Check(ctx context.Context, c Claimant) error {
 	return a.claimable(ctx, b, c)
 }
 
+// CheckIn is Check by what a cache has. What that says may be of the past, so it is
+// good for waiting on, as long as its next event is waited for too, and for nothing
+// else.
+func (a *Arbiter) CheckIn(ctx context.Context, cached client.Reader, c Claimant) error {
+	by := *a
+	by.Live = cached
+	return by.Check(ctx, c)
+}
+
 // Claim makes c the owner of its target's replica count and returns the binding:
 // it creates the binding, takes a free one, or takes over from an owner that is
 // gone. It is idempotent. Another owner that is alive gives a *HeldError.

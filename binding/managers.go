@@ -68,6 +68,8 @@ type ManagersOptions struct {
 	Discovery Discovery
 	// Registered kinds; see DefaultManagers.
 	Registered []ManagerConfig
+	// Namespaces that are watched, each once; none stands for all.
+	Namespaces []string
 	Clock      clock.WithTicker
 	// Interval between two looks at which kinds are served; 0 is
 	// DefaultPresenceInterval.
@@ -86,7 +88,7 @@ func NewManagers(o ManagersOptions) (*Managers, error) {
 		m.interval = DefaultPresenceInterval
 	}
 	for i, config := range o.Registered {
-		r := newRegisteredKind(config, programs[i], o.Dynamic, m.changed)
+		r := newRegisteredKind(config, programs[i], o.Dynamic, o.Namespaces, m.changed)
 		m.registered = append(m.registered, r)
 		m.kinds = append(m.kinds, r)
 	}

@@ -30,54 +30,83 @@ func (r *registeredKind) look(ctx context.Context, d Discovery) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.mu.Lock()
-	watch, failing := r.watch, r.failure != nil
 	switch {
 	case err != nil:
-		r.tell(ctx, err, "whether registered replica managers exist cannot be told")
-	case why != "":
-		r.tell(ctx, nil, why)
-	case !failing:
-		r.trouble = ""
-	}
-	r.mu.Unlock()
-	switch {
-	case err != nil:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.tell(ctx, metav1.NamespaceAll, err, "whether registered replica managers exist cannot be told")
 	case !found:
-		r.goAbsent(watch)
-	case watch != nil && failing:
-		// The informer waits ever longer; a permission that was granted shall count soon.
-		r.leave(watch, served)
-		r.goServed(ctx)
-	case watch == nil:
+		r.goAbsent(ctx, why)
+	default:
 		r.goServed(ctx)
 	}
 }
 
-func (r *registeredKind) goAbsent(watch *managerWatch) {
-	if watch != nil {
-		r.leave(watch, absent)
+// goAbsent ends all watches. why is what is wrong with the configuration, or empty.
+func (r *registeredKind) goAbsent(ctx context.Context, why string) {
+	for _, namespace := range r.namespaces {
+		r.leave(r.watchOf(namespace), absent)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.presence, r.failure = absent, nil
+	r.presence = absent
+	clear(r.failures)
+	if why == "" {
+		clear(r.troubles)
+		return
+	}
+	r.tell(ctx, metav1.NamespaceAll, nil, why)
 }
 
+// goServed begins the watches that are not there, and those again that fail: an
+// informer waits ever longer, and a permission that was granted shall count soon.
 func (r *registeredKind) goServed(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.begin(ctx); err != nil {
-		r.tell(ctx, err, "registered replica managers cannot be watched")
+	for _, namespace := range r.namespaces {
+		watch, failing := r.stateOf(namespace)
+		if watch != nil && !failing {
+			continue
+		}
+		r.leave(watch, served)
+		r.restart(ctx, namespace)
 	}
 }
 
-// stop ends the watch and waits for its end.
+// stateOf gives the watch of a namespace, and whether it fails; if it does not, what is
+// logged next of it is news.
+func (r *registeredKind) stateOf(namespace string) (watch *managerWatch, failing bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if failing = r.failures[namespace] != nil; !failing {
+		delete(r.troubles, namespace)
+	}
+	if r.namespaces[0] != metav1.NamespaceAll {
+		delete(r.troubles, metav1.NamespaceAll) // the kind itself is in order
+	}
+	return r.watches[namespace], failing
+}
+
+func (r *registeredKind) restart(ctx context.Context, namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.begin(ctx, namespace); err != nil {
+		r.tell(ctx, namespace, err, "registered replica managers cannot be watched")
+	}
+}
+
+func (r *registeredKind) watchOf(namespace string) *managerWatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watches[namespace]
+}
+
+// stop ends the watches and waits for their end.
 func (r *registeredKind) stop() {
 	r.mu.Lock()
-	watch := r.watch
-	r.presence, r.watch, r.failure = presenceUnknown, nil, nil
+	watches := r.watches
+	r.presence, r.watches = presenceUnknown, map[string]*managerWatch{}
+	clear(r.failures)
 	r.mu.Unlock()
-	if watch != nil {
+	for _, watch := range watches {
 		watch.stop()
 		<-watch.done
 	}

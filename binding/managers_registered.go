@@ -30,13 +30,18 @@ type registeredKind struct {
 	// and were logged.
 	told *lru.Cache
 
+	// namespaces that are watched: the empty one alone, or single ones.
+	namespaces []string
+
 	mu       sync.Mutex
 	presence presence
-	watch    *managerWatch // nil unless served
-	// failure is why the kind cannot be watched, until it can.
-	failure error
-	// trouble is what was logged of the kind last; once is enough.
-	trouble string
+	// watches by namespace; none unless the kind is served.
+	watches map[string]*managerWatch
+	// failures are why the kind cannot be watched in a namespace, until it can.
+	failures map[string]error
+	// troubles are what was logged last, of the kind (under the empty name) and of a
+	// namespace; once is enough.
+	troubles map[string]string
 }
 
 type presence int
@@ -47,8 +52,22 @@ const (
 	served
 )
 
-func newRegisteredKind(config ManagerConfig, targets *expr.Program, client dynamic.Interface, changed func(string, []string)) *registeredKind {
-	return &registeredKind{config: config, targets: targets, client: client, changed: changed, told: lru.New(maxTold)}
+func newRegisteredKind(config ManagerConfig, targets *expr.Program, client dynamic.Interface, namespaces []string, changed func(string, []string)) *registeredKind {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &registeredKind{
+		config: config, targets: targets, client: client, changed: changed, told: lru.New(maxTold), namespaces: namespaces,
+		watches: map[string]*managerWatch{}, failures: map[string]error{}, troubles: map[string]string{},
+	}
+}
+
+// watchedAs is the namespace under which a namespace is watched.
+func (r *registeredKind) watchedAs(namespace string) string {
+	if r.namespaces[0] == metav1.NamespaceAll {
+		return metav1.NamespaceAll
+	}
+	return namespace
 }
 
 func (r *registeredKind) objects() dynamic.NamespaceableResourceInterface {
@@ -56,8 +75,9 @@ func (r *registeredKind) objects() dynamic.NamespaceableResourceInterface {
 }
 
 func (r *registeredKind) find(ctx context.Context, namespace, target string) (*ManagerError, error) {
+	as := r.watchedAs(namespace)
 	r.mu.Lock()
-	presence, watch, failure := r.presence, r.watch, r.failure
+	presence, watch, failure := r.presence, r.watches[as], r.failures[as]
 	r.mu.Unlock()
 	switch {
 	case failure != nil:

@@ -29,21 +29,23 @@ type managerObject struct {
 
 // managerWatch is a running informer of a registered kind.
 type managerWatch struct {
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
-	done     chan struct{}
+	// namespace that is watched; empty: all.
+	namespace string
+	informer  cache.SharedIndexInformer
+	stop      context.CancelFunc
+	done      chan struct{}
 }
 
-// begin starts to watch the kind. The caller holds r.mu.
-func (r *registeredKind) begin(ctx context.Context) error {
+// begin starts to watch the kind in a namespace, or in all. The caller holds r.mu.
+func (r *registeredKind) begin(ctx context.Context, namespace string) error {
 	ctx, stop := context.WithCancel(ctx)
-	w := &managerWatch{stop: stop, done: make(chan struct{})}
+	w := &managerWatch{namespace: namespace, stop: stop, done: make(chan struct{})}
 	w.informer = r.informer(w)
 	if err := r.equip(ctx, w); err != nil {
 		stop()
 		return err
 	}
-	r.presence, r.watch = served, w
+	r.presence, r.watches[namespace] = served, w
 	go func() {
 		defer close(w.done)
 		w.informer.RunWithContext(ctx)
@@ -51,20 +53,21 @@ func (r *registeredKind) begin(ctx context.Context) error {
 	return nil
 }
 
-// informer lists and watches the kind, in the whole cluster. A watch that begins
-// says that what failed before works now.
+// informer lists and watches the kind. A watch that begins says that what failed
+// before works now.
 func (r *registeredKind) informer(w *managerWatch) cache.SharedIndexInformer {
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return r.objects().List(ctx, o)
+			return r.objects().Namespace(w.namespace).List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			got, err := r.objects().Watch(ctx, o)
+			got, err := r.objects().Namespace(w.namespace).Watch(ctx, o)
 			if err == nil {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				if r.watch == w {
-					r.failure, r.trouble = nil, ""
+				if r.isCurrent(w) {
+					delete(r.failures, w.namespace)
+					delete(r.troubles, w.namespace)
 				}
 			}
 			return got, err
@@ -164,24 +167,30 @@ func (r *registeredKind) failed(ctx context.Context, w *managerWatch, reflector 
 		err = fmt.Errorf("watching %s: %w", r.config.resource(), err)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.watch == w {
-			r.failure = err
-			r.tell(ctx, err, "registered replica managers cannot be watched; until they can, no AutoScaler that claims a Deployment is admitted or confirmed. Grant the permission, or take the kind out of the configuration's managers")
+		if r.isCurrent(w) {
+			r.failures[w.namespace] = err
+			r.tell(ctx, w.namespace, err, "registered replica managers cannot be watched; until they can, no AutoScaler that claims a Deployment is admitted or confirmed. Grant the permission, or take the kind out of the configuration's managers")
 		}
 	default:
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}
 }
 
+// isCurrent: a watch that was left may still be heard of. The caller holds r.mu.
+func (r *registeredKind) isCurrent(w *managerWatch) bool {
+	return w != nil && r.watches[w.namespace] == w
+}
+
 // leave ends a watch if it is the current one, and tells of all that its objects
 // scaled: nobody watches them any more.
 func (r *registeredKind) leave(w *managerWatch, now presence) {
 	r.mu.Lock()
-	current := r.watch == w && w != nil
+	current := r.isCurrent(w)
 	if current {
-		r.presence, r.watch = now, nil
+		r.presence = now
+		delete(r.watches, w.namespace)
 		if now == absent {
-			r.failure = nil
+			delete(r.failures, w.namespace)
 		}
 	}
 	r.mu.Unlock()
@@ -194,15 +203,15 @@ func (r *registeredKind) leave(w *managerWatch, now presence) {
 	}
 }
 
-// tell logs the same trouble once. The caller holds r.mu.
-func (r *registeredKind) tell(ctx context.Context, err error, message string) {
+// tell logs the same trouble of a namespace once. The caller holds r.mu.
+func (r *registeredKind) tell(ctx context.Context, namespace string, err error, message string) {
 	trouble := message
 	if err != nil {
 		trouble += err.Error()
 	}
-	if r.trouble == trouble {
+	if r.troubles[namespace] == trouble {
 		return
 	}
-	r.trouble = trouble
+	r.troubles[namespace] = trouble
 	log.FromContext(ctx).Error(err, message, "resource", r.config.resource(), "version", r.config.Version)
 }

@@ -145,7 +145,8 @@ func (w *watched) synced() bool {
 	r := w.registered[0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.watch != nil && r.watch.informer.HasSynced()
+	watch := r.watches[metav1.NamespaceAll]
+	return watch != nil && watch.informer.HasSynced()
 }
 
 func (w *watched) presence(kind int) presence {
@@ -358,7 +359,7 @@ func TestStoppingLeavesNoWatchBehind(t *testing.T) {
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	stop := w.start()
 	w.eventually("the cache is filled", func() bool { return w.synced() })
-	informer := w.registered[0].watch.informer
+	informer := w.registered[0].watchOf(metav1.NamespaceAll).informer
 	stop()
 	assert.True(t, informer.IsStopped())
 	assert.ErrorContains(t, w.Find(t.Context(), "shop", "web"), `ScaledObject "a"`, "looked up live again")

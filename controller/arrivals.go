@@ -37,7 +37,9 @@ type arrivals struct{ queue atomic.Pointer[queue] }
 // answer, and each failure to get one. It does not block.
 func (r *Reconciler) Wake(id prometheus.Subscriber, failed bool) {
 	key := nameOfSubscriber(id)
-	r.Telemetry.Woken(key)
+	if !failed {
+		r.Telemetry.Woken(key)
+	}
 	to := r.arrivals.queue.Load()
 	if to == nil {
 		return

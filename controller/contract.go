@@ -61,11 +61,17 @@ func (e *evaluation) conflicts(manager *binding.ManagerError) {
 }
 
 // bound tells of the claim, and of other writers that have set the count: they are
-// likely to set it again.
+// likely to set it again, unless that was what a pause is for.
 func (e *evaluation) bound() {
 	message := fmt.Sprintf("ScaleBinding %q names this AutoScaler", e.binding.Name)
 	if others := e.target.setBy; len(others) > 0 {
-		message += fmt.Sprintf("; spec.replicas was last set by %s, which must stop setting it", strings.Join(others, ", "))
+		message += "; spec.replicas was last set by " + strings.Join(others, ", ")
+		switch {
+		case e.paused:
+			message += ", which it may be while paused"
+		case e.target.replicas > 0:
+			message += ", which must stop setting it"
+		}
 	}
 	if e.managersUnknown != nil {
 		e.setTrue(v1alpha1.ConditionBound, v1alpha1.ReasonManagersUnknown, message+"; other replica managers cannot be looked for: "+tellable(e.managersUnknown))
@@ -125,6 +131,11 @@ func (r *Reconciler) ownBinding(ctx context.Context, e *evaluation) (*v1alpha1.S
 	}
 	c := binding.ClaimantOf(e.autoscaler, FieldManager)
 	c.Seen = seen != nil
+	// Who stands by is evaluated with each of its samples. It asks the API server only
+	// when the cache, whose events wake it, no longer says that somebody holds the count.
+	if held := (*binding.HeldError)(nil); seen != nil && errors.As(r.Arbiter.CheckIn(ctx, r.Client, c), &held) {
+		return nil, held
+	}
 	if err := r.Arbiter.Check(ctx, c); err != nil {
 		return nil, err
 	}

@@ -37,19 +37,25 @@ type explained struct {
 	}
 }
 
-// metricSummary is a metric as the log shows it. The value has six digits, and is left
-// out where it says nothing.
+// metricSummary is a metric as the log shows it. Value and arrival rate have six
+// digits; they and the counts are left out where they say nothing.
 type metricSummary struct {
-	Name       string   `json:"name"`
-	Value      *float64 `json:"value,omitempty"`
-	Validity   string   `json:"validity"`
-	Reason     string   `json:"reason,omitempty"`
-	Raw        int32    `json:"raw"`
-	Tolerated  int32    `json:"tolerated"`
-	Bounded    int32    `json:"bounded"`
-	Stabilized int32    `json:"stabilized"`
-	Limited    int32    `json:"limited"`
-	Rule       string   `json:"rule,omitempty"`
+	Name        string   `json:"name"`
+	Value       *float64 `json:"value,omitempty"`
+	ArrivalRate *float64 `json:"arrivalRate,omitempty"`
+	Validity    string   `json:"validity"`
+	Reason      string   `json:"reason,omitempty"`
+	*stages
+}
+
+// stages are a metric's count after each stage.
+type stages struct {
+	Raw        int32  `json:"raw"`
+	Tolerated  int32  `json:"tolerated"`
+	Bounded    int32  `json:"bounded"`
+	Stabilized int32  `json:"stabilized"`
+	Limited    int32  `json:"limited"`
+	Rule       string `json:"rule,omitempty"`
 }
 
 // explain logs the decision of an evaluation that has ended, if it, or what came of
@@ -137,12 +143,16 @@ func (e *evaluation) summary() []metricSummary {
 	all := make([]metricSummary, len(traces))
 	for i := range traces {
 		m := &traces[i]
-		all[i] = metricSummary{
-			Name: m.Name, Validity: m.Validity, Reason: m.Reason, Raw: m.Raw, Tolerated: m.Tolerated,
-			Bounded: m.Bounded, Stabilized: m.Stabilized, Limited: m.Limited, Rule: m.Rule,
+		all[i] = metricSummary{Name: m.Name, Validity: m.Validity, Reason: m.Reason}
+		if m.Validity == scaling.Invalid.String() {
+			continue
 		}
-		if m.Validity != scaling.Invalid.String() && i < len(e.samples) {
+		all[i].stages = &stages{m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, m.Rule}
+		if i < len(e.samples) {
 			all[i].Value = new(sixDigits(e.samples[i].Value))
+			if e.policy.Metrics[i].Semantics == scaling.Backlog {
+				all[i].ArrivalRate = new(sixDigits(e.samples[i].ArrivalRate))
+			}
 		}
 	}
 	return all

@@ -57,6 +57,35 @@ func TestALineHasEverythingThatExplainsADecision(t *testing.T) {
 	}, f.explains(e))
 }
 
+// metrics are what a line says of them.
+func (f *telling) metrics(e *evaluation) []any {
+	f.t.Helper()
+	e.trace()
+	line := f.explains(e)
+	require.NotNil(f.t, line)
+	return line["metrics"].([]any)
+}
+
+func TestABacklogIsLoggedWithItsArrivalRate(t *testing.T) {
+	f := tellingAt(t)
+	e := f.evaluation(9)
+	e.policy.Metrics[0].Semantics = scaling.Backlog
+	e.samples[0].Value, e.samples[0].ArrivalRate = 600, 12.3456789
+	assert.Subset(t, f.metrics(e)[0], map[string]any{"value": 600.0, "arrivalRate": 12.3457})
+
+	other := tellingAt(t)
+	assert.NotContains(t, other.metrics(other.evaluation(9))[0], "arrivalRate", "where it is no backlog")
+}
+
+func TestAMetricThatIsInvalidIsLoggedWithoutCounts(t *testing.T) {
+	f := tellingAt(t)
+	e := f.evaluation(5)
+	e.policy.Metrics[0].Name = "load"
+	e.samples[0] = scaling.Sample{Reason: "Timeout"}
+	e.decision.Metrics[0] = scaling.MetricTrace{Reason: "Timeout"}
+	assert.Equal(t, []any{map[string]any{"name": "load", "validity": "Invalid", "reason": "Timeout"}}, f.metrics(e))
+}
+
 // rejected is an evaluation whose write was refused.
 func (f *telling) rejected() *evaluation {
 	e, reason := f.evaluation(9), v1alpha1.ReasonForbidden

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.com/platform/autoscale-operator/certs"
 )
 
 func metricsPage(t *testing.T) string {
@@ -32,6 +34,7 @@ func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	descs := make(chan *prometheus.Desc, 100)
 	NewTelemetry(nil, nil).Describe(descs)
+	certs.NewServing(nil, nil).Describe(descs)
 	close(descs)
 	all := map[string][]string{}
 	for d := range descs {
@@ -72,7 +75,7 @@ func documented(t *testing.T) map[string][]string {
 
 func TestEveryMetricIsDocumentedWithItsLabels(t *testing.T) {
 	all := exported(t)
-	require.Len(t, all, 27)
+	require.Len(t, all, 28)
 	assert.Equal(t, all, documented(t))
 	for name := range all {
 		assert.True(t, strings.HasPrefix(name, "autoscale_"), name)

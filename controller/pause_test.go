@@ -36,6 +36,27 @@ func TestAPauseSaysUntilWhenAndWhy(t *testing.T) {
 	}
 }
 
+func TestWhoSetTheCountMustStopUnlessItMay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(e *evaluation)
+		want   string
+	}{
+		"while the count is written": {func(*evaluation) {}, "; spec.replicas was last set by kubectl, which must stop setting it"},
+		"while paused":               {func(e *evaluation) { e.paused = true }, "; spec.replicas was last set by kubectl, which it may be while paused"},
+		"at 0":                       {func(e *evaluation) { e.target.replicas = 0 }, "; spec.replicas was last set by kubectl"},
+		"by nobody else":             {func(e *evaluation) { e.target.setBy = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evaluationAt(time.Minute)
+			e.binding = &v1alpha1.ScaleBinding{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			e.target.replicas, e.target.setBy = 3, []string{"kubectl"}
+			tc.change(e)
+			e.bound()
+			assert.Equal(t, `ScaleBinding "web" names this AutoScaler`+tc.want, e.condition(v1alpha1.ConditionBound).Message)
+		})
+	}
+}
+
 type noted []string
 
 func (n *noted) Eventf(_, _ runtime.Object, eventtype, reason, _, note string, args ...any) {

@@ -96,6 +96,7 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.Target = "new" }), "another Deployment")
 	held := func(e *evaluation) { e.decision.PendingDown, e.decision.PendingUp = false, true }
 	assert.True(t, pending(15*time.Second, held), "a scale-up that is held has no window here, but a poll")
+	assert.False(t, pending(time.Hour, func(e *evaluation) { held(e); e.record.still = e.now.Add(-time.Second) }), "it has just begun, too")
 	assert.True(t, pending(0, func(e *evaluation) { e.record.memory.AllInvalidSince = 1 }), "the fallback's time begins")
 	assert.True(t, pending(0, func(e *evaluation) { e.autoscaler.Status.Shadow = &v1alpha1.Shadow{} }), "a dry run begins")
 	assert.False(t, pending(0, func(e *evaluation) { e.holding, e.record.shadow = nil, &count{} }), "a dry run is no reason by itself")
@@ -103,37 +104,46 @@ func TestMemoryIsStoredAboutTwelveTimesPerWindowAndOnlyWhileAScaleDownIsPending(
 	assert.True(t, pending(0, func(e *evaluation) { e.record.untold = &scaleEvent{} }))
 }
 
-func TestADemandAboveAllThatTheStoredWindowKnowsIsStoredAtOnce(t *testing.T) {
+// A window of five minutes is stored every 25 s.
+func TestADemandBeyondWhatTheStoredWindowKnowsOfLateIsStoredAtOnce(t *testing.T) {
 	type demanded struct {
-		at       int64
+		ago      time.Duration
 		replicas int32
 	}
-	window := func(demands ...demanded) scaling.Memory {
-		m := scaling.Memory{Target: "d", Observed: noon.UnixMicro()}
-		m.Windows[0] = scaling.Window{Key: 1, Down: scaling.History{Since: noon.Add(-time.Hour).UnixMicro()}}
+	history := func(demands []demanded) scaling.History {
+		h := scaling.History{Since: noon.Add(-time.Hour).UnixMicro()}
 		for i, d := range demands {
-			m.Windows[0].Down.At[i], m.Windows[0].Down.Replicas[i] = d.at, d.replicas
+			h.At[i], h.Replicas[i] = noon.Add(-d.ago).UnixMicro(), d.replicas
 		}
-		return m
+		return h
 	}
-	demand := func(ago time.Duration, replicas int32) demanded {
-		return demanded{noon.Add(-ago).UnixMicro(), replicas}
-	}
+	fallen, risen := decided(10, 3), decided(2, 3)
 	for name, tc := range map[string]struct {
-		stored, now scaling.Memory
-		want        bool
+		was         *v1alpha1.DecisionTrace
+		stored, now []demanded
+		peak, dip   bool // it is stored while a scale-down, or a scale-up, is pending
 	}{
-		"a peak":                        {window(demand(time.Minute, 3)), window(demand(time.Minute, 3), demand(time.Second, 9)), true},
-		"the same again":                {window(demand(time.Minute, 9)), window(demand(time.Minute, 9), demand(time.Second, 9)), false},
-		"less":                          {window(demand(time.Minute, 9)), window(demand(time.Minute, 9), demand(time.Second, 3)), false},
-		"more than what is still known": {window(demand(6*time.Minute, 9), demand(time.Minute, 3)), window(demand(time.Second, 4)), true},
-		"no window is stored":           {scaling.Memory{Target: "d"}, window(demand(time.Second, 9)), false},
+		"a peak":                  {fallen, []demanded{{15 * time.Second, 3}}, []demanded{{0, 9}}, true, false},
+		"a dip":                   {risen, []demanded{{15 * time.Second, 9}}, []demanded{{0, 3}}, false, true},
+		"the same again":          {fallen, []demanded{{15 * time.Second, 9}}, []demanded{{0, 9}}, false, false},
+		"a lower peak than once":  {fallen, []demanded{{4 * time.Minute, 9}, {15 * time.Second, 3}}, []demanded{{4 * time.Minute, 9}, {0, 4}}, true, false},
+		"a smaller dip than once": {risen, []demanded{{4 * time.Minute, 3}, {15 * time.Second, 9}}, []demanded{{4 * time.Minute, 3}, {0, 8}}, false, true},
+		"less than of late":       {fallen, []demanded{{15 * time.Second, 9}}, []demanded{{15 * time.Second, 9}, {0, 3}}, false, false},
+		"more than of late":       {risen, []demanded{{15 * time.Second, 3}}, []demanded{{15 * time.Second, 3}, {0, 9}}, false, false},
+		"a restart would not go on from what is stored": {decided(3, 3), []demanded{{15 * time.Second, 3}}, []demanded{{0, 9}}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			behavior := scaling.Behavior{DownStabilization: 5 * time.Minute, UpStabilization: 5 * time.Minute}
 			e := evaluationAt(time.Minute)
-			e.now, e.record.memory = noon, tc.now
-			e.policy = scaling.Policy{Metrics: []scaling.Metric{{Behavior: scaling.Behavior{DownStabilization: 5 * time.Minute}}}}
-			assert.Equal(t, tc.want, e.outgrows(spec.MemoryStatus(&tc.stored, 1)))
+			e.policy = scaling.Policy{Metrics: []scaling.Metric{{Behavior: behavior}}}
+			e.before.Status.LastDecision = tc.was
+			stored := scaling.Memory{Target: "d"}
+			stored.Windows[0] = scaling.Window{Key: 1, Down: history(tc.stored), Up: history(tc.stored)}
+			e.record.memory.Windows[0] = scaling.Window{Key: 1, Down: history(tc.now), Up: history(tc.now)}
+			e.decision.PendingDown = true
+			assert.Equal(t, tc.peak, e.outgrows(spec.MemoryStatus(&stored, 1)))
+			e.decision.PendingDown, e.decision.PendingUp = false, true
+			assert.Equal(t, tc.dip, e.outgrows(spec.MemoryStatus(&stored, 1)))
 		})
 	}
 }
@@ -174,6 +184,22 @@ func TestAScaleThatWasFoundIsToldOfWithoutARecommendation(t *testing.T) {
 	assert.Equal(t, "scaled Deployment web from 2 to 9", s.String())
 	s.recommended = number(0)
 	assert.Equal(t, "scaled Deployment web from 2 to 9 (recommended 0)", s.String())
+}
+
+func TestAScaleIsToldOfWithTheRuleThatLimitsIt(t *testing.T) {
+	e := evaluationAt(time.Minute)
+	e.decision = scaling.Decision{Recommended: 9, Rule: scaling.RuleScaleUpStep, TotalMetrics: 1}
+	e.decision.Metrics[0].Validity = scaling.Valid
+	told := func() string {
+		e.target.key.Name, e.target.replicas = "web", 2
+		e.record.scaled(e, 6, "")
+		return e.record.untold.String()
+	}
+	assert.Equal(t, "scaled Deployment web from 2 to 6 (recommended 9, rule ScaleUpStep)", told())
+	e.decision.Rule = scaling.RuleNone
+	assert.Equal(t, "scaled Deployment web from 2 to 6 (recommended 9)", told())
+	e.decision = scaling.Decision{Rule: scaling.RuleFallbackFloor, TotalMetrics: 1}
+	assert.Equal(t, "scaled Deployment web from 2 to 6 (rule FallbackFloor)", told())
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {

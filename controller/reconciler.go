@@ -248,6 +248,9 @@ func (r *Reconciler) decide(_ context.Context, e *evaluation) (bool, error) {
 	if !e.decision.PendingDown {
 		e.record.busy = e.now
 	}
+	if !e.decision.PendingUp {
+		e.record.still = e.now
+	}
 	e.simulate()
 	r.records.put(e.autoscaler, e.record)
 	e.describe(&o)

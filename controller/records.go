@@ -41,8 +41,9 @@ type record struct {
 	// first seen, and when the one before was: an average is over those, not over the
 	// ones that became Ready since.
 	ready [v1alpha1.MaxMetrics][2]count
-	// busy is when this process last found no scale-down pending; zero: not yet.
-	busy time.Time
+	// busy and still are when this process last found no scale-down and no scale-up
+	// pending; zero: not yet.
+	busy, still time.Time
 	// untold is the last scale until an event has told of it.
 	untold *scaleEvent
 }
@@ -72,8 +73,13 @@ func (r *records) of(a *v1alpha1.AutoScaler) record {
 	rec := record{uid: a.UID, memory: spec.Memory(a.Status.Memory)}
 	if !pendedDown(a.Status.LastDecision) {
 		// Unless a scale-down was pending the memory is as old as the last that was, and
-		// the demand was high until the earlier process ended.
+		// the demand was high until the earlier process ended. On the way up likewise.
 		rec.memory = rec.memory.Unwatched()
+	}
+	for i := range rec.memory.Windows {
+		if !pendedUp(a.Status.LastDecision, i) {
+			rec.memory = rec.memory.UnwatchedUp(i)
+		}
 	}
 	if s := &a.Status; s.TargetReplicas != nil {
 		rec.seen = &count{target: s.TargetUID, replicas: *s.TargetReplicas}
@@ -120,6 +126,9 @@ func (rec *record) scaled(e *evaluation, to int32, version string) {
 	rec.version = version
 	if usable(&e.decision) {
 		rec.untold.recommended = new(e.decision.Recommended)
+	}
+	if e.decision.Rule != scaling.RuleNone {
+		rec.untold.rule = e.decision.Rule.String()
 	}
 }
 

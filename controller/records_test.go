@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/scaling"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
 )
 
@@ -47,14 +48,64 @@ func TestAStoredWindowGoesOnWhereAScaleDownWasPending(t *testing.T) {
 					TargetUID: "d", ObservedTime: at, LastScaleDownTime: &at,
 					Windows: []v1alpha1.WindowMemory{{
 						Key: "1", Since: at, Buckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}},
-						UpSince: &at, UpBuckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}},
 					}},
 				},
 			}}
 			m := new(records{}).of(a).memory
 			assert.Equal(t, tc.want, m.Windows[0].Down.Since != 0)
-			assert.Equal(t, noon.UnixMicro(), m.Windows[0].Up.Since, "the way up is not concerned")
-			assert.Equal(t, noon.UnixMicro(), m.LastDown, "nor is the interval")
+			assert.Equal(t, noon.UnixMicro(), m.LastDown, "the interval is not concerned")
+		})
+	}
+}
+
+func TestAStoredWindowOfTheScaleUpGoesOnForAMetricThatHadOnePending(t *testing.T) {
+	for name, tc := range map[string]struct {
+		decision      *v1alpha1.DecisionTrace
+		first, second bool
+	}{
+		"it asks for more, and the other for less": {decided(10, 14, 3), true, false},
+		"the other way round":                      {decided(10, 3, 14), false, true},
+		"both ask for more":                        {decided(10, 11, 14), true, true},
+		"it asks for the count":                    {decided(10, 10, 3), false, false},
+		"it has failed":                            {decided(10, 0, 14), false, true},
+		"one was added since":                      {decided(10, 14), true, false},
+		"nothing is known of what was decided":     {nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := metav1.NewMicroTime(noon)
+			rises := v1alpha1.WindowMemory{UpSince: &at, UpBuckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}}}
+			first, second := rises, rises
+			first.Key, second.Key = "1", "2"
+			a := &v1alpha1.AutoScaler{Status: v1alpha1.AutoScalerStatus{
+				LastDecision: tc.decision,
+				Memory:       &v1alpha1.DecisionMemory{TargetUID: "d", ObservedTime: at, Windows: []v1alpha1.WindowMemory{first, second}},
+			}}
+			m := new(records{}).of(a).memory
+			assert.Equal(t, tc.first, m.Windows[0].Up.Since != 0)
+			assert.Equal(t, tc.second, m.Windows[1].Up.Since != 0)
+		})
+	}
+}
+
+func TestThatNoScaleUpIsPendingAnyMoreIsWrittenAtOnceWhereItHasAWindow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		was, is *v1alpha1.DecisionTrace
+		window  time.Duration
+		want    bool
+	}{
+		"it pends no more":            {decided(4, 9, 4), decided(4, 4, 4), time.Minute, true},
+		"another pends in its place":  {decided(4, 9, 4), decided(4, 4, 9), time.Minute, true},
+		"it begins to pend":           {decided(4, 4, 4), decided(4, 9, 4), time.Minute, false},
+		"it pends all the same":       {decided(4, 9, 4), decided(4, 8, 4), time.Minute, false},
+		"there is no window to store": {decided(4, 9, 4), decided(4, 4, 4), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evaluationAt(15 * time.Second)
+			e.policy.Metrics = []scaling.Metric{{Behavior: scaling.Behavior{UpStabilization: tc.window}}, {}}
+			tc.was.Time = e.before.Status.LastDecision.Time
+			tc.is.Time = metav1.NewTime(e.now)
+			e.before.Status.LastDecision, e.autoscaler.Status.LastDecision = tc.was, tc.is
+			assert.Equal(t, tc.want, e.worthWriting())
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -15,17 +16,26 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// scaleEvent is a write that happened. recommended is nil where it is not known.
+// scaleEvent is a write that happened. recommended is nil where it is not known, and
+// so is the rule, which is empty where none cut the recommendation too.
 type scaleEvent struct {
 	target      string
 	from, to    int32
 	recommended *int32
+	rule        string
 }
 
 func (s *scaleEvent) String() string {
 	text := fmt.Sprintf("scaled Deployment %s from %d to %d", s.target, s.from, s.to)
+	var why []string
 	if s.recommended != nil {
-		text += fmt.Sprintf(" (recommended %d)", *s.recommended)
+		why = append(why, fmt.Sprintf("recommended %d", *s.recommended))
+	}
+	if s.rule != "" {
+		why = append(why, "rule "+s.rule)
+	}
+	if len(why) > 0 {
+		text += " (" + strings.Join(why, ", ") + ")"
 	}
 	return text
 }

@@ -23,11 +23,9 @@ import (
 	"example.com/platform/autoscale-operator/binding"
 )
 
-// Indexes, one for every look-up that is not by name.
-const (
-	autoscalerProfile = "autoscaler.profile"
-	bindingOwner      = "binding.owner"
-)
+// bindingOwner is the index of bindings by the AutoScaler that answers for them. There
+// is an index for every look-up that is not by name; the others are binding's.
+const bindingOwner = "binding.owner"
 
 // AddIndexes registers the indexes that the reconciler and the webhooks look up.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -37,7 +35,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		extract client.IndexerFunc
 	}{
 		{&v1alpha1.AutoScaler{}, binding.AutoScalerTarget, binding.IndexAutoScaler},
-		{&v1alpha1.AutoScaler{}, autoscalerProfile, profilesOf},
+		{&v1alpha1.AutoScaler{}, binding.AutoScalerProfile, binding.IndexProfiles},
 		{&v1alpha1.ScaleBinding{}, bindingOwner, ownerOf},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, binding.HPATarget, binding.IndexHPA},
 	} {
@@ -46,14 +44,6 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
-}
-
-func profilesOf(obj client.Object) []string {
-	var names []string
-	for _, m := range obj.(*v1alpha1.AutoScaler).Spec.Metrics {
-		names = append(names, m.MetricProfileRef)
-	}
-	return names
 }
 
 // ownerOf names the AutoScaler that answers for a binding. One that was freed by
@@ -82,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Watches(&v1alpha1.ScaleBinding{}, handler.EnqueueRequestsFromMapFunc(r.byBinding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.wakeByManagers)).
 		WatchesRawSource(source.Func(r.wakeByArrivals)).
-		Watches(&v1alpha1.MetricProfile{}, r.wake(autoscalerProfile), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.MetricProfile{}, r.wake(binding.AutoScalerProfile), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }

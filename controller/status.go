@@ -155,7 +155,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, e *evaluation) error {
 	if !e.worthWriting() {
 		return nil
 	}
-	if e.decision.PendingDown {
+	if e.decision.PendingDown || e.decision.PendingUp {
 		e.keepMemory(next) // so that a stored decision that pends is as old as the memory
 	}
 	patch := client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})
@@ -211,6 +211,27 @@ func pendedDown(t *v1alpha1.DecisionTrace) bool {
 	return true
 }
 
+// pendedUp says whether a stored decision had a scale-up pending by the metric at that
+// place, so that the memory beside it knows of each lower demand; see
+// scaling.Decision.PendingUp.
+func pendedUp(t *v1alpha1.DecisionTrace, i int) bool {
+	return t != nil && i < len(t.Metrics) && t.Metrics[i].Bounded > t.Result
+}
+
+// waitsNoMore says whether something that was pending in the stored decision is not in
+// this one. A next process must not go on with the window of what was.
+func (e *evaluation) waitsNoMore(was, is *v1alpha1.DecisionTrace) bool {
+	if pendedDown(was) && !pendedDown(is) {
+		return true
+	}
+	for i := range e.policy.Metrics {
+		if e.policy.Metrics[i].Behavior.UpStabilization > 0 && pendedUp(was, i) && !pendedUp(is, i) {
+			return true
+		}
+	}
+	return false
+}
+
 func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
 	shadow := e.record.shadow != nil
 	switch {
@@ -224,22 +245,37 @@ func (e *evaluation) scalesOrWaits(stored *v1alpha1.DecisionMemory) bool {
 		return false // a freeze may last for days, and nothing moves in it
 	case stored == nil || string(stored.TargetUID) != e.record.memory.Target:
 		return true
-	case e.decision.PendingDown && e.outgrows(stored):
+	case e.outgrows(stored):
 		return true
 	}
-	// A scale-down that has just begun to pend has nothing to lose, and a load that wavers
-	// about the count must not become a write at every poll.
+	// What has just begun to pend has nothing to lose, and a load that wavers about the
+	// count must not become a write at every poll.
 	part := e.longestWait() / checkpointsPerWindow
-	return e.now.Sub(stored.ObservedTime.Time) >= part && (e.decision.PendingUp || e.now.Sub(e.record.busy) >= part)
+	return e.now.Sub(stored.ObservedTime.Time) >= part && e.now.Sub(e.pendsSince()) >= part
 }
 
-// outgrows says whether a metric's demand was higher than the stored memory knows: a
-// restart would go on from that, and scale down too far.
+// pendsSince is when nothing was pending last: one excludes the other.
+func (e *evaluation) pendsSince() time.Time {
+	if e.decision.PendingUp {
+		return e.record.still
+	}
+	return e.record.busy
+}
+
+// outgrows says whether a metric's demand is now higher, or lower, than what the stored
+// memory of a wait that is still pending knows of late: a restart would go on from that,
+// and scale down, or up, too far, be it only when the older part of the window has
+// passed. A demand that the last checkpoint knows too is remembered nearly as long.
 func (e *evaluation) outgrows(stored *v1alpha1.DecisionMemory) bool {
-	known := spec.Memory(stored)
+	known, was := spec.Memory(stored), e.before.Status.LastDecision
 	for i := range e.policy.Metrics {
-		window := e.policy.Metrics[i].Behavior.DownStabilization
-		if known.Windows[i].Down.Since != 0 && e.record.memory.Floor(i, e.now, window) > known.Floor(i, e.now, window) {
+		b := &e.policy.Metrics[i].Behavior
+		late := b.DownStabilization / checkpointsPerWindow
+		if e.decision.PendingDown && pendedDown(was) && e.record.memory.Floor(i, e.now, late) > known.Floor(i, e.now, late) {
+			return true
+		}
+		late = b.UpStabilization / checkpointsPerWindow
+		if e.decision.PendingUp && pendedUp(was, i) && e.record.memory.Ceiling(i, e.now, late) < known.Ceiling(i, e.now, late) {
 			return true
 		}
 	}
@@ -280,8 +316,7 @@ func (e *evaluation) silenceChanged(stored *v1alpha1.DecisionMemory) bool {
 // worthWriting compares with the status as read. What wavers with the load is
 // written with something else, or when it has been wrong for a while. The time of
 // a decision that decided the same is kept, unless the status is written anyway. That
-// no scale-down is pending any more is written at once: a next process must not go on
-// with the window of the one that was.
+// something is pending no more is written at once.
 func (e *evaluation) worthWriting() bool {
 	before, next := &e.before.Status, &e.autoscaler.Status
 	latest := next.LastDecision
@@ -292,7 +327,7 @@ func (e *evaluation) worthWriting() bool {
 		return false
 	}
 	next.LastDecision = latest
-	return before.LastDecision == nil || pendedDown(before.LastDecision) && !pendedDown(latest) || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshPolls*spec.PollInterval(e.autoscaler)
+	return before.LastDecision == nil || e.waitsNoMore(before.LastDecision, latest) || !e.onlyWavers() || e.now.Sub(before.LastDecision.Time.Time) >= refreshPolls*spec.PollInterval(e.autoscaler)
 }
 
 // onlyWavers says whether nothing but the load's wavering sets the status apart

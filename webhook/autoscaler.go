@@ -42,6 +42,8 @@ type AutoScalerValidator struct {
 	Access AccessReviewer
 	// FieldManager is the name under which the operator itself writes.
 	FieldManager string
+	// Namespaces that the operator watches; none stands for all.
+	Namespaces []string
 }
 
 // ManagerFinder finds other replica managers of a Deployment: a *ManagerError where
@@ -65,6 +67,9 @@ type verdict struct {
 
 // ValidateCreate checks a new AutoScaler and claims its target.
 func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
+	if err := v.outside(a); err != nil {
+		return nil, err
+	}
 	r, err := v.create(ctx, a)
 	return v.answer(ctx, a, r, err)
 }
@@ -73,6 +78,9 @@ func (v *AutoScalerValidator) ValidateCreate(ctx context.Context, a *v1alpha1.Au
 func (v *AutoScalerValidator) ValidateUpdate(ctx context.Context, old, a *v1alpha1.AutoScaler) (admission.Warnings, error) {
 	if a.DeletionTimestamp != nil || old.DecodeError == a.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
 		return nil, nil
+	}
+	if err := v.outside(a); err != nil {
+		return nil, err
 	}
 	r, err := v.review(ctx, old, a)
 	return v.answer(ctx, a, r, err)

@@ -58,25 +58,29 @@ func (v *AutoScalerValidator) claim(ctx context.Context, a *v1alpha1.AutoScaler,
 func (v *AutoScalerValidator) conflict(a *v1alpha1.AutoScaler, r *verdict, err error) error {
 	var held *binding.HeldError
 	var manager *binding.ManagerError
-	var standsBy string
+	var standsBy, says string
 	switch {
 	case errors.As(err, &held):
-		standsBy = fmt.Sprintf(warnBehindHolder, held.Holder)
+		standsBy, says = fmt.Sprintf(warnBehindHolder, held.Holder), held.Error()
 		if held.InLine {
 			standsBy = fmt.Sprintf(warnBehindInLine, held.Holder)
 		}
 	case errors.As(err, &manager):
-		standsBy = fmt.Sprintf(warnBehindManager, manager.Kind, manager.Name)
+		standsBy, says = fmt.Sprintf(warnBehindManager, manager.Kind, manager.Name), manager.Error()+wayBehindManager
 	default:
 		return err
 	}
 	if v.waits(a) {
 		r.standsBy = standsBy
 	} else {
-		r.errs = append(r.errs, field.Forbidden(targetPath, err.Error()))
+		r.errs = append(r.errs, field.Forbidden(targetPath, says))
 	}
 	return nil
 }
+
+// wayBehindManager is a way out that only admission can offer: whoever holds the count
+// already when another manager comes takes it up again by itself.
+const wayBehindManager = ", or set claimPolicy: Wait here to take over when it is gone"
 
 // targetPath is the field that a conflict is about.
 var targetPath = field.NewPath("spec", "targetRef", "name")

@@ -74,7 +74,8 @@ func contenders() map[string]contender {
 		},
 		"an HPA": {
 			[]client.Object{builders.HPA("ns", "old", "web")},
-			`HorizontalPodAutoscaler "old" already scales`, `HorizontalPodAutoscaler "old" scales the Deployment; this AutoScaler stands by`,
+			`HorizontalPodAutoscaler "old" already scales Deployment "web"; delete it first (kubectl -n ns delete hpa old), or set dryRun to compare beside it, or set claimPolicy: Wait here to take over when it is gone`,
+			`HorizontalPodAutoscaler "old" scales the Deployment; this AutoScaler stands by`,
 		},
 	}
 }

@@ -40,7 +40,8 @@ func store(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.ScaleBinding{}).
 		WithIndex(&autoscalingv2.HorizontalPodAutoscaler{}, binding.HPATarget, binding.IndexHPA).
-		WithIndex(&v1alpha1.AutoScaler{}, binding.AutoScalerTarget, binding.IndexAutoScaler).Build()
+		WithIndex(&v1alpha1.AutoScaler{}, binding.AutoScalerTarget, binding.IndexAutoScaler).
+		WithIndex(&v1alpha1.AutoScaler{}, binding.AutoScalerProfile, binding.IndexProfiles).Build()
 }
 
 // calls counts what reaches the API server.

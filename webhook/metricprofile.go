@@ -6,6 +6,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
@@ -16,15 +17,20 @@ import (
 type MetricProfileValidator struct {
 	// Endpoints are the names in the operator's configuration.
 	Endpoints []string
+	// Cached looks up who uses a profile, by the index binding.AutoScalerProfile.
+	Cached client.Reader
+	// Namespaces that the operator watches; none stands for all. With some, profiles are
+	// shared with operators that watch others and may have other endpoints.
+	Namespaces []string
 }
 
 // ValidateCreate checks a new profile.
 func (v *MetricProfileValidator) ValidateCreate(_ context.Context, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
-	return v.answer(p, v.check(p))
+	return v.answer(p, v.check(p), nil)
 }
 
 // ValidateUpdate checks a changed profile.
-func (v *MetricProfileValidator) ValidateUpdate(_ context.Context, old, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
+func (v *MetricProfileValidator) ValidateUpdate(ctx context.Context, old, p *v1alpha1.MetricProfile) (admission.Warnings, error) {
 	if p.DeletionTimestamp != nil || old.DecodeError == p.DecodeError && apiequality.Semantic.DeepEqual(old.Spec, p.Spec) {
 		return nil, nil
 	}
@@ -39,7 +45,7 @@ func (v *MetricProfileValidator) ValidateUpdate(_ context.Context, old, p *v1alp
 			kept = slices.DeleteFunc(kept, func(err *field.Error) bool { return err.Field == path })
 		}
 	}
-	return v.answer(p, added(v.check(p), kept))
+	return v.answer(p, added(v.check(p), kept), v.usersWarnings(ctx, old, p))
 }
 
 func freshnessQuery(p *v1alpha1.MetricProfile) string {
@@ -49,23 +55,28 @@ func freshnessQuery(p *v1alpha1.MetricProfile) string {
 	return p.Spec.Freshness.Query
 }
 
-// answer refuses, or admits with warnings.
-func (v *MetricProfileValidator) answer(p *v1alpha1.MetricProfile, errs field.ErrorList) (admission.Warnings, error) {
+// answer refuses, or admits with warnings: those of users, and the spec's own.
+func (v *MetricProfileValidator) answer(p *v1alpha1.MetricProfile, errs field.ErrorList, users []string) (admission.Warnings, error) {
 	if len(errs) > 0 {
 		return nil, refuse("MetricProfile", p.Name, errs)
 	}
-	return said(profileWarnings(p)), nil
+	return said(slices.Concat(users, v.foreignEndpoint(p), profileWarnings(p))), nil
 }
 
 // ValidateDelete never objects: AutoScalers that use the profile hold their count
-// and say so.
+// and say so. The API server does not even ask, since a webhook that must answer would
+// keep profiles from being deleted while the operator is down.
 func (v *MetricProfileValidator) ValidateDelete(context.Context, *v1alpha1.MetricProfile) (admission.Warnings, error) {
 	return nil, nil
 }
 
+func (v *MetricProfileValidator) unknownEndpoint(p *v1alpha1.MetricProfile) bool {
+	return p.DecodeError == "" && !slices.Contains(v.Endpoints, p.Spec.Endpoint)
+}
+
 func (v *MetricProfileValidator) check(p *v1alpha1.MetricProfile) field.ErrorList {
 	errs := spec.ValidateMetricProfile(p)
-	if p.DecodeError == "" && !slices.Contains(v.Endpoints, p.Spec.Endpoint) {
+	if len(v.Namespaces) == 0 && v.unknownEndpoint(p) {
 		unknown := field.NotSupported(field.NewPath("spec", "endpoint"), p.Spec.Endpoint, v.Endpoints)
 		errs = append(field.ErrorList{unknown}, errs...)
 	}

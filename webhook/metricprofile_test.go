@@ -1,11 +1,15 @@
 package webhook
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/test/builders"
@@ -72,4 +76,66 @@ func TestAnUpdateOfAProfileMayKeepEachOfItsQueriesButNotMakeAnotherBadOne(t *tes
 	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.ArrivalRateQuery += " + 1" }), "spec.arrivalRateQuery")
 	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.Freshness.Query += " + 1" }), "spec.freshness.query")
 	assert.ErrorContains(t, update(func(s *v1alpha1.MetricProfileSpec) { s.MaxRangeSeconds = 60 }), "allows 60 s", "another bound")
+}
+
+func TestWhoLosesAProfileThatIsNarrowedIsNamedBeforeIt(t *testing.T) {
+	stored := builders.MakeMetricProfile("total").Allow("shop", "billing").Obj()
+	stored.Spec.Query = "sum(a{queue=$queue})"
+	stored.Spec.Parameters = []v1alpha1.ProfileParameter{{Name: "queue", Values: []v1alpha1.ParameterValue{"fast", "slow"}, Default: "fast"}}
+	user := func(namespace, name, queue string) client.Object {
+		a := builders.MakeAutoScaler(namespace, name).Target(name).Metric("load", "total", "1").Obj()
+		if queue != "" {
+			a.Spec.Metrics[0].Parameters = map[string]string{"queue": queue}
+		}
+		return a
+	}
+	elsewhere := builders.MakeAutoScaler("shop", "other").Metric("load", "another", "1").Obj()
+	v := &MetricProfileValidator{Endpoints: []string{"main"}, Cached: store(t, elsewhere,
+		user("shop", "e", ""), user("shop", "d", ""), user("shop", "c", "slow"), user("billing", "b", ""), user("billing", "a", ""),
+		user("never", "x", ""))}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.MetricProfileSpec)
+		want   []string
+	}{
+		"a namespace is taken out": {
+			func(s *v1alpha1.MetricProfileSpec) { s.AllowedNamespaces = s.AllowedNamespaces[1:] },
+			[]string{"spec.allowedNamespaces: this takes the metric from 3 AutoScaler(s), which are then not scaled down: shop/c, shop/d, shop/e"},
+		},
+		"all are": {
+			func(s *v1alpha1.MetricProfileSpec) { s.AllowedNamespaces = []v1alpha1.NamespaceName{"new"} },
+			[]string{"spec.allowedNamespaces: this takes the metric from 5 AutoScaler(s), which are then not scaled down: billing/a, billing/b, shop/c and 2 more"},
+		},
+		"a value is taken out, and a namespace": {
+			func(s *v1alpha1.MetricProfileSpec) {
+				s.AllowedNamespaces, s.Parameters[0].Values = s.AllowedNamespaces[:1], s.Parameters[0].Values[:1]
+			},
+			[]string{"spec.allowedNamespaces: this takes the metric from 2 AutoScaler(s), which are then not scaled down: billing/a, billing/b",
+				"spec.parameters: this takes the metric from 1 AutoScaler(s), which are then not scaled down: shop/c"},
+		},
+		"a namespace is added": {func(s *v1alpha1.MetricProfileSpec) { s.AllowedNamespaces = append(s.AllowedNamespaces, "third") }, nil},
+		"something else":       {func(s *v1alpha1.MetricProfileSpec) { s.TimeoutSeconds++ }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := stored.DeepCopy()
+			tc.change(&p.Spec)
+			warnings, err := v.ValidateUpdate(t.Context(), stored, p)
+			require.NoError(t, err)
+			assert.ElementsMatch(t, tc.want, warnings)
+		})
+	}
+}
+
+func TestUsersThatCannotBeLookedUpStopNoUpdateOfAProfile(t *testing.T) {
+	failing := interceptor.NewClient(store(t), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no")
+		},
+	})
+	v := &MetricProfileValidator{Endpoints: []string{"main"}, Cached: failing}
+	stored := builders.MakeMetricProfile("total").Obj()
+	narrowed := stored.DeepCopy()
+	narrowed.Spec.AllowedNamespaces = []v1alpha1.NamespaceName{"other"}
+	warnings, err := v.ValidateUpdate(t.Context(), stored, narrowed)
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
 }

@@ -14,6 +14,7 @@ const (
 	// A pause that is none.
 	warnUntilUnpaused = "spec.pausedUntil: it has no effect unless spec.paused is set"
 	warnUntilPassed   = "spec.pausedUntil: this time has passed, so the pause is over"
+	warnWhyUnpaused   = "spec.pauseReason: it has no effect unless spec.paused is set"
 	// Nothing will ever move.
 	warnFixed = "spec.maxReplicas: it equals minReplicas, so metrics never change the count"
 	// One sample is enough.
@@ -44,6 +45,9 @@ func specWarnings(a *v1alpha1.AutoScaler, now time.Time) []string {
 		case !a.PausedAt(now):
 			said = append(said, warnUntilPassed)
 		}
+	}
+	if a.Spec.PauseReason != "" && !a.Spec.Paused {
+		said = append(said, warnWhyUnpaused)
 	}
 	moved := slices.ContainsFunc(a.Spec.Schedules, func(s v1alpha1.Schedule) bool { return s.MinReplicas != nil || s.MaxReplicas != nil })
 	if a.Spec.MinReplicas == a.Spec.MaxReplicas && !moved {

@@ -30,6 +30,8 @@ func TestWhatASpecHardlyMeansIsSaid(t *testing.T) {
 		want   string // "": nothing is said
 	}{
 		"an end without a pause":              {func(s *v1alpha1.AutoScalerSpec) { s.PausedUntil = &metav1.Time{Time: now} }, "spec.pausedUntil: it has no effect unless"},
+		"a reason without a pause":            {func(s *v1alpha1.AutoScalerSpec) { s.PauseReason = "migration" }, "spec.pauseReason: it has no effect unless"},
+		"a reason with a pause":               {func(s *v1alpha1.AutoScalerSpec) { s.Paused, s.PauseReason = true, "migration" }, ""},
 		"bounds that allow one count":         {func(s *v1alpha1.AutoScalerSpec) { s.MaxReplicas = 2 }, "spec.maxReplicas: it equals minReplicas"},
 		"a schedule that moves such bounds":   {func(s *v1alpha1.AutoScalerSpec) { s.MaxReplicas = 2; schedule(v1alpha1.Schedule{MaxReplicas: n(9)})(s) }, ""},
 		"an up-window shorter than a poll":    {behavior(v1alpha1.Behavior{ScaleUpStabilizationSeconds: n(14)}), "spec.behavior.scaleUpStabilizationSeconds: 14 s is shorter than the poll interval of 15 s, so a single high sample scales up"},

@@ -44,6 +44,8 @@ const (
 // +kubebuilder:printcolumn:name="Limited",type=string,JSONPath=`.status.conditions[?(@.type=="ScalingLimited")].reason`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredReplicas`,priority=1
 // +kubebuilder:printcolumn:name="Shadow",type=integer,JSONPath=`.status.shadow.replicas`,priority=1
+// +kubebuilder:printcolumn:name="Min-Now",type=integer,JSONPath=`.status.lastDecision.minReplicas`,priority=1
+// +kubebuilder:printcolumn:name="Max-Now",type=integer,JSONPath=`.status.lastDecision.maxReplicas`,priority=1
 // +kubebuilder:printcolumn:name="Metrics",type=string,JSONPath=`.status.conditions[?(@.type=="MetricsAvailable")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AutoScaler struct {

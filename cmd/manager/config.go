@@ -41,7 +41,7 @@ func loadConfig(path string) (*config, error) {
 	var c config
 	c.Limits.MaxReplicas = v1alpha1.DefaultLimits.MaxReplicas
 	if err := yaml.UnmarshalStrict(data, &c); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, oneLine(err))
 	}
 	if c.Limits.MaxReplicas < 1 || c.Limits.MaxReplicas > v1alpha1.MaxReplicasCeiling {
 		return nil, fmt.Errorf("%s: limits.max_replicas is %d; it must be from 1 to %d", path, c.Limits.MaxReplicas, v1alpha1.MaxReplicasCeiling)

@@ -37,11 +37,11 @@ func TestReplicaManagersOfTheConfiguration(t *testing.T) {
 
 func TestAMisspelledReplicaManagerIsRefused(t *testing.T) {
 	for _, tc := range []struct{ section, want string }{
-		{"managers: [{groups: example.com}]", "line 2: field groups not found"},
-		{"managers: [{group: a, group: b}]", "line 2"},
-		{"managers: {group: example.com}", "line 2: cannot unmarshal"},
-		{"managers: [{targets: [a]}]", "line 2: cannot unmarshal"},
-		{"manager: []", "line 2: field manager not found"},
+		{"managers: [{groups: example.com}]", "line 2: there is no field groups here"},
+		{"managers: [{group: a, group: b}]", "line 2: group is there twice"},
+		{"managers: {group: example.com}", "line 2: a field with others below it is not a list"},
+		{"managers: [{targets: [a]}]", "line 2: a list is not a text"},
+		{"manager: []", "line 2: there is no field manager here"},
 	} {
 		_, err := load(t, anEndpoint+tc.section)
 		assert.ErrorContains(t, err, tc.want, tc.section)
@@ -57,10 +57,10 @@ func TestTheGuardKnowsTheSameReplicaManagers(t *testing.T) {
 		Managers managersConfig `yaml:"managers"`
 	}
 	require.NoError(t, yaml.Unmarshal(data, &values))
-	assert.Equal(t, oneLine(binding.DefaultManagers()), oneLine(values.Managers))
+	assert.Equal(t, joined(binding.DefaultManagers()), joined(values.Managers))
 }
 
-func oneLine(managers []binding.ManagerConfig) []binding.ManagerConfig {
+func joined(managers []binding.ManagerConfig) []binding.ManagerConfig {
 	managers = slices.Clone(managers)
 	for i := range managers {
 		managers[i].Targets = strings.Join(strings.Fields(managers[i].Targets), " ")

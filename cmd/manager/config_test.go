@@ -41,24 +41,32 @@ func TestABadConfigurationSaysWhereAndWhat(t *testing.T) {
 		want    []string
 	}{
 		"empty":                 {"", []string{"endpoints"}},
-		"not YAML":              {"endpoints: [", []string{"yaml"}},
-		"a misspelled limit":    {endpoint + "limits: {max_replica: 5}", []string{"max_replica"}},
-		"a misspelled section":  {endpoint + "limit: {max_replicas: 5}", []string{"limit"}},
-		"a misspelled endpoint": {"endpoints: [{name: main, urll: 'http://prometheus:9090'}]", []string{"urll"}},
+		"not YAML":              {"endpoints: [", []string{"config.yaml: line 1: did not find expected node content"}},
+		"a misspelled limit":    {endpoint + "limits: {max_replica: 5}", []string{"config.yaml: line 2: there is no field max_replica here"}},
+		"a misspelled section":  {endpoint + "limit: {max_replicas: 5}", []string{"config.yaml: line 2: there is no field limit here"}},
+		"a misspelled endpoint": {"endpoints: [{name: main, urll: 'http://prometheus:9090'}]", []string{"line 1: there is no field urll here"}},
+		"a misspelled rule":     {endpoint + "rules: [{name: a, messageExpression: x}]", []string{"line 2: there is no field messageExpression here"}},
+		"two mistakes":          {endpoint + "limit: 1\nrule: []", []string{"config.yaml: line 2: there is no field limit here; line 3: there is no field rule here"}},
+		"many mistakes":         {endpoint + strings.Repeat("\n", 3) + "a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\nh: 1\ni: 1\nj: 1\nk: 1\nl: 1", []string{"line 14: there is no field j here; and 2 more mistakes"}},
 		"a limit of 0":          {endpoint + "limits: {max_replicas: 0}", []string{"limits.max_replicas", "from 1 to 100000"}},
 		"a negative limit":      {endpoint + "limits: {max_replicas: -1}", []string{"limits.max_replicas"}},
 		"an enormous limit":     {endpoint + "limits: {max_replicas: 100001}", []string{"limits.max_replicas"}},
-		"a limit past int32":    {endpoint + "limits: {max_replicas: 99999999999}", []string{"line 2", "int32"}},
-		"a limit in words":      {endpoint + "limits: {max_replicas: many}", []string{"many"}},
-		"a key twice":           {endpoint + endpoint, []string{"endpoints"}},
-		"binary":                {"\x00\x01", []string{"yaml"}},
+		"a limit past int32":    {endpoint + "limits: {max_replicas: 99999999999}", []string{`line 2: "9999999..." is not a whole number below 2147483648`}},
+		"a limit in words":      {endpoint + "limits: {max_replicas: many}", []string{`line 2: "many" is not a whole number`}},
+		"a list for a name":     {endpoint + "rules: [{name: [a]}]", []string{"line 2: a list is not a text"}},
+		"a rule without a list": {endpoint + "rules: {name: a}", []string{"line 2: a field with others below it is not a list"}},
+		"a text for a section":  {endpoint + "claims: yes please", []string{`line 2: "yes please" is not a field with others below it`}},
+		"a key twice":           {endpoint + endpoint, []string{"line 2: endpoints is there twice"}},
+		"binary":                {"\x00\x01", []string{"control characters are not allowed"}},
 		"an alias that multiplies": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n" +
-			"endpoints: [*f,*f,*f,*f,*f,*f,*f,*f,*f]", []string{"yaml"}},
+			"endpoints: [*f,*f,*f,*f,*f,*f,*f,*f,*f]", []string{"line 1: there is no field a here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, tc.content)
 			require.Error(t, err)
+			_, says, _ := strings.Cut(err.Error(), "config.yaml: ")
+			assert.NotRegexp(t, `\n|\b(main|rules|prometheus|yaml)[.:]|int32|struct|unmarshal`, says, "one line, of the file and not of the program")
 			for _, want := range tc.want {
 				assert.ErrorContains(t, err, want)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -158,4 +159,24 @@ func TestTheShippedConfigurationStartsAlsoWithWhatItHasAsComments(t *testing.T) 
 	v1alpha1.Default(none, v1alpha1.Defaults{})
 	v1alpha1.Default(withDefaults, defaults)
 	assert.Equal(t, none, withDefaults, "the defaults that it shows are the built-in ones")
+}
+
+func TestEveryFlagIsDocumentedWithItsDefault(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	text := docs(t, "configuration.md")
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| .* \\| ([^|]*) \\|$").FindAllStringSubmatch(text, -1) {
+		documented[row[1]] = strings.Trim(row[2], "` ")
+	}
+	(&options{}).flags().VisitAll(func(f *flag.Flag) {
+		if strings.HasPrefix(f.Name, "zap-") {
+			return
+		}
+		value, found := documented[f.Name]
+		delete(documented, f.Name)
+		if assert.True(t, found, f.Name) && f.DefValue != "" {
+			assert.Equal(t, f.DefValue, value, f.Name)
+		}
+	})
+	assert.Empty(t, documented, "flags that do not exist")
 }

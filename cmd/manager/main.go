@@ -3,13 +3,20 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -18,41 +25,54 @@ import (
 	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
-type options struct {
-	config           string
-	namespace        string
-	metricsAddress   string
-	probeAddress     string
-	webhookPort      int
-	webhookCertDir   string
-	leaderElect      bool
-	maxConcurrent    int
-	gracefulShutdown time.Duration
-}
+// version is set by the linker: -X main.version=v1.2.3.
+var version = "development"
 
-func main() {
-	o := options{}
-	flag.StringVar(&o.config, "config", "/etc/autoscale-operator/config.yaml", "configuration file: limits, Prometheus endpoints, defaults, rules; see docs/configuration.md")
-	flag.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator itself, where its lease is")
-	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", `address of the operator's own metrics; "0" turns them off`)
-	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
-	flag.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/var/run/autoscale-operator/certs", "folder of the webhooks' tls.crt and tls.key")
-	flag.BoolVar(&o.leaderElect, "leader-elect", true, "run the reconcilers on one replica at a time; needed with two replicas or more")
-	flag.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 16, "AutoScalers evaluated at once; an evaluation waits for the API server alone, never for a metric")
-	flag.DurationVar(&o.gracefulShutdown, "graceful-shutdown-timeout", 20*time.Second, "time for evaluations under way to end")
-	logging := zap.Options{}
-	logging.BindFlags(flag.CommandLine)
-	flag.Parse()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+func main() { os.Exit(begin(os.Args[1:], os.Stdout, os.Stderr)) }
 
-	if err := run(&o); err != nil {
-		ctrl.Log.Error(err, "the operator stopped")
-		os.Exit(1)
+// begin is the process. What ends it is its last line, in plain words: whoever looks
+// at a container that does not start sees that line first.
+func begin(args []string, stdout, stderr io.Writer) int {
+	if err := program(args, stdout); err != nil {
+		fmt.Fprintf(stderr, "%s: %s\n", controller.FieldManager, inOneLine(err))
+		return 1
 	}
+	return 0
 }
 
-func run(o *options) error {
+func program(args []string, stdout io.Writer) error {
+	if len(args) > 0 && args[0] == tryAdmissionCommand {
+		return tryAdmission(args[1:], stdout)
+	}
+	o, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage())
+		return nil
+	case err != nil:
+		return err
+	case o.version:
+		fmt.Fprintln(stdout, controller.FieldManager, version)
+		return nil
+	}
+	logger := zap.New(zap.UseFlagOptions(&o.logging))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	logger.Info("starting", "version", version, "watchNamespaces", watching(o.watchNamespaces))
+	return run(ctrl.SetupSignalHandler(), o)
+}
+
+// inOneLine puts errors that were joined beside each other.
+func inOneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
+// run returns when the process has ended its work, some time after stopping is done.
+func run(stopping context.Context, o *options) error {
 	cfg, err := loadConfig(o.config)
 	if err != nil {
 		return err
@@ -65,30 +85,53 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(rest, o)
+	p, err := newProcess(rest, o)
 	if err != nil {
 		return err
 	}
-	ctx := ctrl.SetupSignalHandler()
-	if err := controller.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := p.mayStart(stopping); err != nil {
 		return err
 	}
-	managers, err := newManagers(mgr, cfg)
+	ctx := outlive(stopping, clock.RealClock{}, o.shutdownDelay, p.probes.leave)
+	if err := p.equip(ctx, cfg, source); err != nil {
+		return err
+	}
+	return p.mgr.Start(ctx)
+}
+
+// process is the manager and what stands beside it.
+type process struct {
+	options *options
+	mgr     manager.Manager
+	probes  *probes
+	caches  *caches
+	serving *serving
+}
+
+// equip gives the manager everything that it runs.
+func (p *process) equip(ctx context.Context, cfg *config, source *prometheus.Client) error {
+	if err := controller.AddIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	managers, err := newManagers(p.mgr, cfg, p.options)
 	if err != nil {
 		return err
 	}
 	arbiter := &binding.Arbiter{
-		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
+		Live: p.mgr.GetAPIReader(), Writer: p.mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
 		Usable: func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, cfg.limits())) == 0 },
 	}
-	if err := addWebhooks(mgr, cfg, arbiter, managers); err != nil {
+	if err := addWebhooks(p.mgr, cfg, p.options, arbiter, managers); err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, cfg, o, arbiter, managers, source); err != nil {
+	if err := addReconcilers(p.mgr, cfg, p.options, arbiter, managers, source); err != nil {
 		return err
 	}
-	if err := addChecks(ctx, mgr, o); err != nil {
+	if err := p.addServing(ctx); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := p.addInstallCheck(); err != nil {
+		return err
+	}
+	return p.addProbes(ctx)
 }

@@ -2,30 +2,29 @@ package main
 
 import (
 	"context"
-	"errors"
-	"net/http"
+	"crypto/tls"
 	"unique"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
-	"example.com/platform/autoscale-operator/certs"
 	"example.com/platform/autoscale-operator/controller"
 )
 
@@ -33,37 +32,83 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		v1alpha1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, corev1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}
 	return s
 }
 
-func newManager(config *rest.Config, o *options) (manager.Manager, error) {
+// newProcess makes the manager, and what must be there before it: the source of the
+// serving certificate, and the probes.
+func newProcess(config *rest.Config, o *options) (*process, error) {
 	// The API server's priority and fairness governs the load; a limit of the
 	// client's own would delay a fleet by minutes.
 	config.QPS = -1
 	config.UserAgent = controller.FieldManager
+	serving, err := newServing(config, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{options: o, probes: &probes{log: ctrl.Log.WithName("readiness")}, caches: &caches{}, serving: serving}
+	p.mgr, err = newManager(config, o, p)
+	return p, err
+}
+
+func newManager(config *rest.Config, o *options, p *process) (manager.Manager, error) {
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: newScheme(),
 		Cache: cache.Options{
 			// A read of a kind that nobody watches is a mistake, not a reason to
 			// watch the whole cluster.
 			ReaderFailOnMissingInformer: true,
+			DefaultNamespaces:           cachedNamespaces(o.watchNamespaces),
+			NewInformer:                 p.caches.newInformer,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&appsv1.Deployment{}: {Transform: slimDeployment},
 			},
 		},
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.probeAddress,
-		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertDir}),
+		Metrics: metricsOptions(o, p.serving),
+		// The probes are our own.
+		HealthProbeBindAddress: "0",
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port: o.webhookPort, TLSOpts: []func(*tls.Config){p.serving.use},
+		}),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              controller.FieldManager,
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &o.gracefulShutdown,
 	})
+}
+
+// cachedNamespaces are those that are listed and watched; nil stands for all. What
+// has no namespace is cached in any case.
+func cachedNamespaces(names []string) map[string]cache.Config {
+	if len(names) == 0 {
+		return nil
+	}
+	cached := map[string]cache.Config{}
+	for _, name := range names {
+		cached[name] = cache.Config{}
+	}
+	return cached
+}
+
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// metricsOptions serve the metrics to those who may get the path /metrics, unless
+// that is turned off.
+func metricsOptions(o *options, serving *serving) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: o.metricsAddress}
+	if o.metricsSecure {
+		options.SecureServing = true
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.TLSOpts = []func(*tls.Config){serving.use}
+	}
+	return options
 }
 
 // slimDeployment keeps what a decision needs of a Deployment: a cluster's pod
@@ -101,38 +146,19 @@ func replicaManagers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFields
 	return kept
 }
 
-// addChecks: alive is the process; ready is caches synced, webhooks serving, and
+// addProbes: alive is the process; ready is caches synced, webhooks serving, and
 // a certificate that the API server can accept, on every replica, leader or not.
-func addChecks(ctx context.Context, mgr manager.Manager, o *options) error {
-	// The webhooks read these kinds on every replica; the others are indexed.
-	for _, obj := range []client.Object{&appsv1.Deployment{}, &v1alpha1.MetricProfile{}} {
-		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
-			return err
-		}
-	}
-	synced := make(chan struct{})
-	if err := mgr.Add(everywhere(func(ctx context.Context) error {
-		if mgr.GetCache().WaitForCacheSync(ctx) {
-			close(synced)
-		}
-		return nil
-	})); err != nil {
+func (p *process) addProbes(ctx context.Context) error {
+	if err := p.caches.open(ctx, p.mgr.GetCache()); err != nil {
 		return err
 	}
-	cachesSynced := func(*http.Request) error {
-		select {
-		case <-synced:
-			return nil
-		default:
-			return errors.New("the caches are not synced yet; if this lasts, look in the log for a missing permission")
-		}
+	started := p.mgr.GetWebhookServer().StartedChecker()
+	p.probes.checks = []probe{
+		{"caches", p.caches.check},
+		{"certificate", p.serving.Check},
+		{"webhooks", func() error { return started(nil) }},
 	}
-	return errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("caches", cachesSynced),
-		mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()),
-		mgr.AddReadyzCheck("certificate", certs.Checker(o.webhookCertDir, clock.RealClock{})),
-	)
+	return p.probes.serve(ctx, p.mgr, p.options.probeAddress)
 }
 
 // everywhere is a runnable that does not wait for leadership.

@@ -20,7 +20,7 @@ import (
 )
 
 // newManagers watches the other replica managers on every replica.
-func newManagers(mgr ctrl.Manager, cfg *config) (*binding.Managers, error) {
+func newManagers(mgr ctrl.Manager, cfg *config, o *options) (*binding.Managers, error) {
 	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func newManagers(mgr ctrl.Manager, cfg *config) (*binding.Managers, error) {
 	managers, err := binding.NewManagers(binding.ManagersOptions{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Dynamic: objects, Discovery: clientset.Discovery(),
-		Registered: cfg.Managers.registered(), Clock: clock.RealClock{},
+		Registered: cfg.Managers.registered(), Namespaces: o.watchNamespaces, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func newManagers(mgr ctrl.Manager, cfg *config) (*binding.Managers, error) {
 }
 
 // addWebhooks serves admission on every replica.
-func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, managers *binding.Managers) error {
+func addWebhooks(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers) error {
 	defaults, err := cfg.Defaults.defaults()
 	if err != nil {
 		return err
@@ -53,6 +53,7 @@ func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, manage
 	autoscalers := &webhook.AutoScalerValidator{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Arbiter: arbiter, Managers: managers,
 		Limits: cfg.limits(), Defaults: defaults, Rules: platformRules, FieldManager: controller.FieldManager,
+		Namespaces: o.watchNamespaces,
 	}
 	if cfg.Claims.RequirePermission {
 		clientset, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -61,7 +62,9 @@ func addWebhooks(mgr ctrl.Manager, cfg *config, arbiter *binding.Arbiter, manage
 		}
 		autoscalers.Access = clientset.AuthorizationV1().SubjectAccessReviews()
 	}
-	return webhook.SetupWithManager(mgr, autoscalers, &webhook.MetricProfileValidator{Endpoints: cfg.endpointNames()})
+	return webhook.SetupWithManager(mgr, autoscalers, &webhook.MetricProfileValidator{
+		Endpoints: cfg.endpointNames(), Cached: mgr.GetClient(), Namespaces: o.watchNamespaces,
+	})
 }
 
 // addReconcilers runs the reconcilers on the leader, and what asks the metrics for

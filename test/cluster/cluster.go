@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -51,6 +53,12 @@ type Options struct {
 	// Nodes, if set, gives the cluster nodes and a scheduler; without them all
 	// pods stay Pending. It implies Controllers.
 	Nodes *Nodes
+	// Kubelet, if set, prepares the control plane for a node with real containers.
+	// It implies Controllers, all of them, and a scheduler, and excludes Nodes.
+	Kubelet *Kubelet
+	// ServiceSocket, if set, is the Unix socket of an HTTP proxy through which the API
+	// server connects to Services: a cluster without a kubelet has no network for them.
+	ServiceSocket string
 	// AuditLog makes the API server record all requests; see Cluster.AuditLogPath.
 	AuditLog bool
 	// Progress receives a line per component, and the progress of a build; nil
@@ -70,14 +78,20 @@ type Nodes struct {
 // Tools are the programs that the options call for.
 func (o Options) Tools() []binaries.Tool {
 	tools := []binaries.Tool{binaries.Etcd, binaries.KubeAPIServer}
-	if o.Controllers || o.Nodes != nil {
+	if o.Controllers || o.scheduled() {
 		tools = append(tools, binaries.KubeControllerManager)
 	}
+	if o.scheduled() {
+		tools = append(tools, binaries.KubeScheduler)
+	}
 	if o.Nodes != nil {
-		tools = append(tools, binaries.KubeScheduler, binaries.Kwok)
+		tools = append(tools, binaries.Kwok)
 	}
 	return tools
 }
+
+// scheduled reports whether there is a node that pods can be given to.
+func (o Options) scheduled() bool { return o.Nodes != nil || o.Kubelet != nil }
 
 // Cluster is a running cluster.
 type Cluster struct {
@@ -86,10 +100,13 @@ type Cluster struct {
 	lock      *filelock.Lock
 	ports     *Ports
 	processes []*process.Process
-	// ended is closed when the first component has ended.
+	// ended is closed when the first component has ended that was not meant to.
 	ended chan struct{}
 	// cause is that component; read it only after ended is closed.
 	cause *process.Process
+	once  sync.Once
+	// meant is the API server that StopAPIServer has ended last.
+	meant atomic.Pointer[process.Process]
 }
 
 // Start starts a cluster and returns when it is ready. If Dir is that of a
@@ -117,7 +134,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err := c.start(ctx, options); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	c.watch()
+	c.watch(c.processes...)
 	return c, nil
 }
 
@@ -137,8 +154,16 @@ func (o Options) complete(ctx context.Context) (Options, error) {
 		if o.Nodes.Count < 1 || o.Nodes.ReadyDelay < 0 {
 			return o, fmt.Errorf("cluster.Options.Nodes is %+v: Count must be 1 or more, ReadyDelay not negative", *o.Nodes)
 		}
-		o.Controllers = true
 	}
+	if o.Kubelet != nil {
+		if err := o.Kubelet.validate(); err != nil {
+			return o, err
+		}
+	}
+	if o.Nodes != nil && o.Kubelet != nil {
+		return o, errors.New("cluster.Options has both Nodes and Kubelet: pods would be split between nodes that run them and nodes that do not")
+	}
+	o.Controllers = o.Controllers || o.scheduled()
 	if o.Binaries == nil {
 		if o.Binaries, err = binaries.Build(ctx, o.Progress, o.Tools()...); err != nil {
 			return o, err
@@ -206,7 +231,7 @@ func wipe(dir string) error {
 }
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
-	creds, err := newCredentials(options.Dir)
+	creds, err := newCredentials(options.Dir, options.Kubelet)
 	if err != nil {
 		return err
 	}
@@ -214,7 +239,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err := c.launch(ctx, options, "etcd", s.etcd); err != nil {
 		return err
 	}
-	if err := c.launch(ctx, options, "kube-apiserver", s.apiServer); err != nil {
+	if err := c.launch(ctx, options, apiServerName, s.apiServer); err != nil {
 		return err
 	}
 	c.config = s.adminConfig()
@@ -226,13 +251,16 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	if options.Nodes != nil {
+	if options.scheduled() {
 		if err := c.launch(ctx, options, "kube-scheduler", s.scheduler); err != nil {
 			return err
 		}
-		if err := c.launch(ctx, options, "kwok", s.kwok); err != nil {
-			return err
-		}
+	}
+	if options.Kubelet != nil {
+		return s.writeKubeletFiles()
+	}
+	if options.Nodes != nil {
+		return c.launch(ctx, options, "kwok", s.kwok)
 	}
 	return nil
 }
@@ -253,34 +281,21 @@ func (c *Cluster) launch(ctx context.Context, options Options, name string, spec
 	return nil
 }
 
-// watch closes ended when a component ends.
-func (c *Cluster) watch() {
-	first := make(chan *process.Process, len(c.processes))
-	for _, p := range c.processes {
-		go func() {
-			<-p.Done()
-			first <- p
-		}()
-	}
-	go func() {
-		c.cause = <-first
-		close(c.ended)
-	}()
-}
-
 // Config is a client configuration of a cluster administrator. The caller may
 // change the copy that it gets.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
-func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, kubeconfigName) }
+func (c *Cluster) Kubeconfig() string { return c.path(kubeconfigName) }
 
 // AuditLogPath is the API server's audit log: JSON lines of audit.k8s.io/v1
 // Events, RequestReceived and ResponseComplete of every request for an object.
-func (c *Cluster) AuditLogPath() string { return filepath.Join(c.dir, auditLogName) }
+func (c *Cluster) AuditLogPath() string { return c.path(auditLogName) }
 
 // Dir is the cluster's directory; the log of each component is there as <name>.log.
 func (c *Cluster) Dir() string { return c.dir }
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 // ReservePort returns a free loopback port that no other cluster is given until
 // this one stops.

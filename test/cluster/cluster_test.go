@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/csv"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
 	"example.com/platform/autoscale-operator/test/cluster/binaries"
@@ -81,6 +85,8 @@ func TestOptionsNameTheToolsThatTheyNeed(t *testing.T) {
 			[]binaries.Tool{binaries.Etcd, binaries.KubeAPIServer, binaries.KubeControllerManager}},
 		"nodes imply controllers": {Options{Nodes: &Nodes{Count: 1}},
 			[]binaries.Tool{binaries.Etcd, binaries.KubeAPIServer, binaries.KubeControllerManager, binaries.KubeScheduler, binaries.Kwok}},
+		"so does a kubelet": {Options{Kubelet: &Kubelet{}},
+			[]binaries.Tool{binaries.Etcd, binaries.KubeAPIServer, binaries.KubeControllerManager, binaries.KubeScheduler}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.tools, c.options.Tools())
@@ -96,6 +102,10 @@ func TestStartRefusesOptionsThatMakeNoSense(t *testing.T) {
 		"no directory":     {Options{}, "Options.Dir is empty"},
 		"no nodes":         {Options{Dir: "d", Nodes: &Nodes{}}, "Count must be 1 or more"},
 		"a negative delay": {Options{Dir: "d", Nodes: &Nodes{Count: 1, ReadyDelay: -time.Second}}, "ReadyDelay not negative"},
+		"a kubelet that nobody reaches": {Options{Dir: "d", Kubelet: &Kubelet{
+			Node: "n", Address: netip.MustParseAddr(loopback), Services: netip.MustParsePrefix("198.19.1.128/25"),
+		}}, "an IPv4 address other than loopback"},
+		"pods for two kinds of nodes": {Options{Dir: "d", Nodes: &Nodes{Count: 1}, Kubelet: kubeletOptions()}, "both Nodes and Kubelet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Start(t.Context(), c.options)
@@ -105,9 +115,47 @@ func TestStartRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+func kubeletOptions() *Kubelet {
+	return &Kubelet{
+		Node: "node-1", Address: netip.MustParseAddr("198.18.1.1"), Services: netip.MustParsePrefix("198.19.1.128/25"),
+	}
+}
+
+func TestCredentialsOfAControlPlaneWithAKubelet(t *testing.T) {
+	dir := t.TempDir()
+	c, err := newCredentials(dir, kubeletOptions())
+	require.NoError(t, err)
+
+	t.Run("know the node and its proxy", func(t *testing.T) {
+		tokens, err := os.ReadFile(c.path("tokens.csv"))
+		require.NoError(t, err)
+		assert.Contains(t, string(tokens), c.kubelet.token+",system:node:node-1,system:node:node-1,system:nodes\n")
+		assert.Contains(t, string(tokens), c.proxy.token+",system:kube-proxy,system:kube-proxy\n")
+	})
+
+	t.Run("name the API server as nodes and pods call it", func(t *testing.T) {
+		certs, err := certutil.CertsFromFile(c.path("apiserver.crt"))
+		require.NoError(t, err)
+		for _, name := range []string{"198.18.1.1", "198.19.1.129", "kubernetes.default.svc"} {
+			assert.NoError(t, certs[0].VerifyHostname(name))
+		}
+	})
+
+	t.Run("show the API server to the kubelet, which trusts nobody else", func(t *testing.T) {
+		certs, err := certutil.CertsFromFile(c.path("kubelet-client.crt"))
+		require.NoError(t, err)
+		pool, err := certutil.NewPool(c.path("kubelet-client.crt"))
+		require.NoError(t, err)
+		_, err = certs[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		assert.NoError(t, err)
+		_, err = tls.LoadX509KeyPair(c.path("kubelet-client.crt"), c.path("kubelet-client.key"))
+		assert.NoError(t, err)
+	})
+}
+
 func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
-	c, err := newCredentials(dir)
+	c, err := newCredentials(dir, nil)
 	require.NoError(t, err)
 
 	t.Run("know an administrator and the components by their tokens", func(t *testing.T) {
@@ -139,7 +187,7 @@ func TestCredentials(t *testing.T) {
 
 	t.Run("survive the way through a kubeconfig", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "kubeconfig")
-		want := c.config(c.admin, 20001)
+		want := c.config(c.admin, address(20001))
 		require.NoError(t, writeKubeconfig(path, "test", want))
 
 		got, err := clientcmd.BuildConfigFromFlags("", path)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,22 +97,23 @@ func (s *starter) apiServer() (process.Spec, error) {
 	s.apiPort = port
 	args := []string{
 		"--etcd-servers=http://" + address(s.etcdPort),
-		"--bind-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(port),
-		"--advertise-address=" + advertised,
-		"--endpoint-reconciler-type=none",
 		"--cert-dir=" + s.path("apiserver"),
 		"--tls-cert-file=" + s.credentials.path("apiserver.crt"),
 		"--tls-private-key-file=" + s.credentials.path("apiserver.key"),
 		"--token-auth-file=" + s.credentials.path("tokens.csv"),
-		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + s.credentials.path("service-account.key"),
 		"--service-account-signing-key-file=" + s.credentials.path("service-account.key"),
-		"--service-cluster-ip-range=10.0.0.0/24",
 		"--allow-privileged=true",
 		"--disable-admission-plugins=" + strings.Join(s.unfitPlugins(), ","),
 	}
+	args = append(args, s.apiServerFlags()...)
+	egress, err := s.egressFlags()
+	if err != nil {
+		return process.Spec{}, err
+	}
+	args = append(args, egress...)
 	if s.options.AuditLog {
 		audit, err := s.auditFlags()
 		if err != nil {
@@ -126,7 +128,7 @@ func (s *starter) apiServer() (process.Spec, error) {
 	return process.Spec{
 		Path:  s.options.Binaries.Path(binaries.KubeAPIServer),
 		Args:  args,
-		Ready: answers(client, "https://"+address(port)+"/readyz"),
+		Ready: answers(client, s.adminConfig().Host+"/readyz"),
 	}, nil
 }
 
@@ -134,7 +136,10 @@ func (s *starter) apiServer() (process.Spec, error) {
 // cluster lacks: one taints new nodes until the node controller finds them
 // ready, the other waits for a namespace's default ServiceAccount.
 func (s *starter) unfitPlugins() []string {
-	plugins := []string{"TaintNodesByCondition"}
+	var plugins []string
+	if s.options.Kubelet == nil {
+		plugins = append(plugins, "TaintNodesByCondition")
+	}
 	if !s.options.Controllers {
 		plugins = append(plugins, "ServiceAccount")
 	}
@@ -175,7 +180,7 @@ func (s *starter) controllerManager() (process.Spec, error) {
 		Path: s.options.Binaries.Path(binaries.KubeControllerManager),
 		Args: []string{
 			"--kubeconfig=" + kubeconfig,
-			"--controllers=" + strings.Join(controllers, ","),
+			"--controllers=" + strings.Join(s.controllers(), ","),
 			// Each controller acts under its own account, as in a real cluster.
 			"--use-service-account-credentials=true",
 			"--root-ca-file=" + s.credentials.path("apiserver.crt"),
@@ -184,6 +189,13 @@ func (s *starter) controllerManager() (process.Spec, error) {
 		},
 		Ready: s.controllersWork,
 	}, nil
+}
+
+func (s *starter) controllers() []string {
+	if s.options.Kubelet != nil {
+		return []string{"*"}
+	}
+	return controllers
 }
 
 // controllersWork asks for a thing that only a running controller makes.
@@ -282,8 +294,16 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-func (s *starter) config(u user) *rest.Config { return s.credentials.config(u, s.apiPort) }
+func (s *starter) config(u user) *rest.Config { return s.credentials.config(u, s.apiAddress()) }
 func (s *starter) adminConfig() *rest.Config  { return s.config(s.credentials.admin) }
+
+// apiAddress is where the API server listens.
+func (s *starter) apiAddress() string {
+	if k := s.options.Kubelet; k != nil {
+		return net.JoinHostPort(k.Address.String(), strconv.Itoa(s.apiPort))
+	}
+	return address(s.apiPort)
+}
 
 // answers is a probe that succeeds when url is answered with 200.
 func answers(client *http.Client, url string) func(context.Context) error {

@@ -26,19 +26,31 @@ type user struct {
 // files lie in a directory that only its owner can read.
 type credentials struct {
 	dir string
+	// serving are the addresses that the API server's certificate names.
+	serving []net.IP
 	// ca verifies the API server's certificate.
 	ca                                  []byte
 	admin, controllerManager, scheduler user
+	// kubelet and proxy are the node's; without one they have no name.
+	kubelet, proxy user
 }
 
-func newCredentials(dir string) (*credentials, error) {
+func newCredentials(dir string, kubelet *Kubelet) (*credentials, error) {
 	c := &credentials{
 		dir:               dir,
+		serving:           []net.IP{net.ParseIP(loopback)},
 		admin:             newUser("admin", "system:masters"),
 		controllerManager: newUser("system:kube-controller-manager", ""),
 		scheduler:         newUser("system:kube-scheduler", ""),
 	}
-	for _, write := range []func() error{c.writeTokens, c.writeServingCertificate, c.writeServiceAccountKey} {
+	writes := []func() error{c.writeTokens, c.writeServingCertificate, c.writeServiceAccountKey}
+	if kubelet != nil {
+		c.serving = kubelet.addresses()
+		c.kubelet = newUser("system:node:"+kubelet.Node, "system:nodes")
+		c.proxy = newUser("system:kube-proxy", "")
+		writes = append(writes, c.writeKubeletClient)
+	}
+	for _, write := range writes {
 		if err := write(); err != nil {
 			return nil, fmt.Errorf("credentials of the cluster: %w", err)
 		}
@@ -57,7 +69,10 @@ func (c *credentials) write(name string, data []byte) error {
 // writeTokens writes the file of --token-auth-file: token, name, UID, groups.
 func (c *credentials) writeTokens() error {
 	var lines strings.Builder
-	for _, u := range []user{c.admin, c.controllerManager, c.scheduler} {
+	for _, u := range []user{c.admin, c.controllerManager, c.scheduler, c.kubelet, c.proxy} {
+		if u.name == "" {
+			continue
+		}
 		fmt.Fprintf(&lines, "%s,%s,%s", u.token, u.name, u.name)
 		if u.group != "" {
 			fmt.Fprintf(&lines, ",%s", u.group)
@@ -68,8 +83,8 @@ func (c *credentials) writeTokens() error {
 }
 
 func (c *credentials) writeServingCertificate() error {
-	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.ParseIP(loopback)},
-		[]string{"kubernetes.default.svc"})
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", c.serving,
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"})
 	if err != nil {
 		return err
 	}
@@ -89,10 +104,10 @@ func (c *credentials) writeServiceAccountKey() error {
 	return c.write("service-account.key", key)
 }
 
-// config is how u reaches the API server on port.
-func (c *credentials) config(u user, port int) *rest.Config {
+// config is how u reaches the API server, which listens on hostPort.
+func (c *credentials) config(u user, hostPort string) *rest.Config {
 	return &rest.Config{
-		Host:            "https://" + address(port),
+		Host:            "https://" + hostPort,
 		BearerToken:     u.token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca},
 		// The API server's own priority and fairness is the only limit.

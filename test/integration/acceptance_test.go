@@ -44,7 +44,7 @@ func TestTotal900IsRecommendedAs9AndReachedByTheStepsOfScaleUp(t *testing.T) {
 	assert.Equal(t, int32(9), h.replicas())
 	h.requireCondition(a, v1alpha1.ConditionScalingLimited, metav1.ConditionFalse, v1alpha1.ReasonNotLimited)
 	assert.Equal(t, []string{
-		"Normal Scaled scaled Deployment web from 2 to 6 (recommended 9)",
+		"Normal Scaled scaled Deployment web from 2 to 6 (recommended 9, rule ScaleUpStep)",
 		"Normal Scaled scaled Deployment web from 6 to 9 (recommended 9)",
 	}, only(h.events.take(), "Scaled"))
 

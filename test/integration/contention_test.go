@@ -182,7 +182,7 @@ func TestWhatIsNoContention(t *testing.T) {
 		},
 		"a write of ours whose answer was lost": func(h *harness) {
 			h.metrics.Value(300)
-			h.loseTheAnswer(3)
+			require.Error(h, h.loseTheAnswer(3, errAnswerLost))
 			h.metrics.Value(800)
 		},
 	} {

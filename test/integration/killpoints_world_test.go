@@ -22,6 +22,7 @@ var schemaResource = schema.GroupResource{Group: "autoscale.example.com", Resour
 // rules are the limits that the stories' AutoScaler is held to.
 type rules struct {
 	every, window, interval, period time.Duration
+	upWindow                        time.Duration // none, if 0
 	upStep, downStep, added         int32
 }
 
@@ -84,6 +85,7 @@ func newWorld(t *testing.T, r rules, replicas int32, loads ...loadFrom) *world {
 		ScaleUpMaxStep: &r.upStep, ScaleDownMaxStep: &r.downStep,
 		ScaleUpRate:                   &v1alpha1.ScaleRate{MaxReplicas: r.added, PeriodSeconds: seconds(r.period)},
 		ScaleDownStabilizationSeconds: new(seconds(r.window)), ScaleDownMinIntervalSeconds: new(seconds(r.interval)),
+		ScaleUpStabilizationSeconds: new(seconds(r.upWindow)),
 	}
 	w.create(a)
 	w.start()
@@ -194,6 +196,18 @@ func (w *world) verify() {
 		assert.LessOrEqual(w, addedInPeriod, w.added, "%s: the rate is kept; %v", is, w.writes)
 		if is.to < is.from {
 			w.verifyDown(is, w.writes[:i])
+		} else {
+			w.verifyUp(is)
+		}
+	}
+}
+
+// verifyUp: the demand of the whole window allowed it.
+func (w *world) verifyUp(is written) {
+	w.Helper()
+	for _, s := range w.seen {
+		if since := is.at.Sub(s.at); since > 0 && since < w.upWindow {
+			assert.GreaterOrEqual(w, s.demand, is.to, "%s: a demand of %d was seen %s before; %v", is, s.demand, since, w.writes)
 		}
 	}
 }

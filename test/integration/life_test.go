@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
-	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
@@ -124,28 +123,15 @@ func pauseFor(h *harness, a *v1alpha1.AutoScaler, d time.Duration) {
 
 func TestAnAnswerToTheScaleWriteThatIsLost_IsNotWrittenAgainAndCountsOnce(t *testing.T) {
 	for name, err := range map[string]error{
-		"a time-out":       apierrors.NewTimeoutError("the answer was lost", 0),
+		"a time-out":       errAnswerLost,
 		"an inner error":   apierrors.NewInternalError(errors.New("etcd is slow")),
 		"no answer":        errors.New("connection reset by peer"),
 		"a false conflict": apierrors.NewConflict(schemaResource, "web", errors.New("its own write")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			h.deployment(2)
-			h.create(h.autoscaler().Steps(4, 1).Obj())
-			h.metrics.Value(200)
-			h.poll()
-			h.advance(15 * time.Second)
-			h.metrics.Value(2000)
-			h.beforeScale = func() error {
-				h.beforeScale = nil
-				h.scaleAs(6, controller.FieldManager) // what was sent got there
-				return err
-			}
-			_, _ = h.reconcile("web")
-			require.Equal(t, int32(6), h.replicas())
+			h := aboutToScaleUp(t)
+			_ = h.loseTheAnswer(6, err)
 
-			h.advance(time.Second)
 			a := h.poll()
 			assert.Equal(t, int32(6), h.replicas(), "the step of this interval is used up")
 			assert.Equal(t, int32(6), *a.Status.AppliedReplicas)

@@ -94,7 +94,7 @@ func serveWebhooks(ctx context.Context, cp *controlplane.ControlPlane) {
 	server.Register("/validate-autoscale-example-com-v1alpha1-autoscaler", &inTurn{replicas: []http.Handler{replica(), replica()}})
 	server.Register(webhook.DefaulterPath, &admission.Webhook{Handler: &webhook.AutoScalerDefaulter{}})
 	server.Register("/validate-autoscale-example-com-v1alpha1-metricprofile",
-		admission.WithValidator(scheme, &webhook.MetricProfileValidator{Endpoints: []string{"main"}}))
+		admission.WithValidator(scheme, &webhook.MetricProfileValidator{Endpoints: []string{"main"}, Cached: indexed(operator)}))
 	go func() { utilruntime.Must(server.Start(ctx)) }()
 }
 

@@ -81,7 +81,7 @@ func (o *operator) start(i int, manager, config string, port int) *replica {
 		Args: []string{
 			"--kubeconfig=" + o.controlPlane.OperatorKubeconfig, "--config=" + config, "--namespace=" + install.Namespace,
 			"--webhook-cert-dir=" + o.controlPlane.WebhookCertDir, "--webhook-port=" + strconv.Itoa(port),
-			"--metrics-bind-address=0", "--health-probe-bind-address=" + r.probes, "--leader-elect=true",
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + r.probes, "--leader-elect=true", "--shutdown-delay=0s",
 		},
 		Ready: r.ready,
 	})

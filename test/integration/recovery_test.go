@@ -20,48 +20,67 @@ import (
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
-// loseTheAnswer lets the next scale write be stored and its answer be lost.
-func (h *harness) loseTheAnswer(replicas int32) {
-	h.beforeScale = func() error {
-		h.beforeScale = nil
-		h.scaleAs(replicas, controller.FieldManager)
-		return apierrors.NewTimeoutError("the answer was lost", 0)
-	}
-	_, err := h.reconcile("web")
-	require.Error(h, err)
-	require.Equal(h, replicas, h.replicas())
-	h.advance(50 * time.Millisecond)
-}
-
-func TestTheAnswerToAScaleWriteIsLost_TheStepWasTaken(t *testing.T) {
+// aboutToScaleUp is a Deployment of 2 that may add 4 at a time, and whose load has just
+// grown tenfold.
+func aboutToScaleUp(t *testing.T) *harness {
+	t.Helper()
 	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Steps(4, 1).Obj())
 	h.metrics.Value(200)
-	h.poll()
+	h.poll() // the status knows the 2
 	h.advance(15 * time.Second)
 	h.metrics.Value(2000)
-	h.loseTheAnswer(6)
-
-	a := h.poll()
-
-	assert.Equal(t, int32(6), h.replicas(), "one step per interval")
-	assert.Equal(t, int32(6), *a.Status.AppliedReplicas)
+	return h
 }
 
-func TestTheAnswerToAScaleDownIsLost_TheCooldownIsKept(t *testing.T) {
+// aboutToScaleDown is a Deployment of 10 that may remove 1 at a time, with an interval
+// of so many seconds, and whose load has just gone to a fifth.
+func aboutToScaleDown(t *testing.T, interval int32) *harness {
+	t.Helper()
 	h := newHarness(t)
 	h.deployment(10)
-	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
+	h.create(h.autoscaler().Steps(4, 1).DownInterval(interval).Obj())
 	h.metrics.Value(1000)
 	h.poll()
 	h.advance(15 * time.Second)
 	h.metrics.Value(200)
-	h.loseTheAnswer(9)
+	return h
+}
 
-	h.poll()
+// errAnswerLost is what a client has that got no answer in time.
+var errAnswerLost = apierrors.NewTimeoutError("the answer was lost", 0)
 
-	assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
+// loseTheAnswer lets the next scale write be stored, and something else be answered.
+// It gives what became of the evaluation.
+func (h *harness) loseTheAnswer(replicas int32, answer error) error {
+	h.Helper()
+	h.beforeScale = func() error {
+		h.beforeScale = nil
+		h.scaleAs(replicas, controller.FieldManager)
+		return answer
+	}
+	_, err := h.reconcile("web")
+	require.Equal(h, replicas, h.replicas())
+	h.advance(50 * time.Millisecond)
+	return err
+}
+
+func TestTheAnswerToAScaleDownIsLost_TheCooldownIsKept(t *testing.T) {
+	for name, answer := range map[string]error{
+		"a time-out": errAnswerLost,
+		// A client repeats a write whose answer it did not get, and conflicts with its own.
+		"a false conflict": apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := aboutToScaleDown(t, 600)
+			_ = h.loseTheAnswer(9, answer)
+
+			h.poll()
+
+			assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
+		})
+	}
 }
 
 func TestAScaleWriteThatDidNotHappenIsNotCounted(t *testing.T) {
@@ -83,13 +102,7 @@ func TestAScaleWriteThatDidNotHappenIsNotCounted(t *testing.T) {
 }
 
 func TestAfterACrashTheLostWriteIsCountedEvenIfTheFirstEvaluationFails(t *testing.T) {
-	h := newHarness(t)
-	h.deployment(10)
-	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
-	h.metrics.Value(1000)
-	h.poll()
-	h.advance(15 * time.Second)
-	h.metrics.Value(200)
+	h := aboutToScaleDown(t, 600)
 	h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
 	_, err := h.reconcile("web")
 	require.Error(t, err)
@@ -130,7 +143,9 @@ func TestAfterACrashAChangeByAPersonIsNotTakenForOurs(t *testing.T) {
 	assert.Equal(t, int32(10), h.replicas(), "once the other writer has been let be for a while, a step from its count")
 }
 
-func TestAShadowNeverClaimsAWriteOfTheHolder(t *testing.T) {
+// withShadow is a Deployment with a holder and a dry run, both evaluated once.
+func withShadow(t *testing.T) *harness {
+	t.Helper()
 	h := newHarness(t)
 	h.deployment(2)
 	h.create(h.autoscaler().Obj())
@@ -138,6 +153,11 @@ func TestAShadowNeverClaimsAWriteOfTheHolder(t *testing.T) {
 	h.metrics.Value(200)
 	h.poll()
 	h.pollNamed("shadow")
+	return h
+}
+
+func TestAShadowNeverClaimsAWriteOfTheHolder(t *testing.T) {
+	h := withShadow(t)
 	h.restart()
 	h.metrics.Value(900)
 	h.advance(15 * time.Second)
@@ -200,29 +220,6 @@ func TestTheScaleIsToldByAnEventAlsoWhenItsStatusCameLater(t *testing.T) {
 	assert.Empty(t, only(h.events.take(), "Scaled"))
 }
 
-func TestAnAnswerThatIsLostAndComesBackAsAConflictIsCountedToo(t *testing.T) {
-	// A client repeats a write whose answer it did not get, and conflicts with its own.
-	h := newHarness(t)
-	h.deployment(10)
-	h.create(h.autoscaler().Steps(4, 1).DownInterval(600).Obj())
-	h.metrics.Value(1000)
-	h.poll()
-	h.advance(15 * time.Second)
-	h.metrics.Value(200)
-	h.beforeScale = func() error {
-		h.beforeScale = nil
-		h.scaleAs(9, controller.FieldManager)
-		return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed"))
-	}
-	h.poll()
-	require.Equal(t, int32(9), h.replicas())
-
-	h.advance(time.Second)
-	h.poll()
-
-	assert.Equal(t, int32(9), h.replicas(), "600 s between two scale-downs")
-}
-
 func TestAWriteWhoseDirectionIsUncertainDelaysAScaleDown(t *testing.T) {
 	h := newHarness(t)
 	h.deployment(9)
@@ -241,13 +238,7 @@ func TestAWriteWhoseDirectionIsUncertainDelaysAScaleDown(t *testing.T) {
 }
 
 func TestAShadowThatGoesLiveDoesNotClaimWhatTheFormerHolderWrote(t *testing.T) {
-	h := newHarness(t)
-	h.deployment(2)
-	h.create(h.autoscaler().Obj())
-	h.create(builders.MakeAutoScaler(h.namespace, "shadow").DryRun().Metric("load", h.namespace+"-total", "100").Obj())
-	h.metrics.Value(200)
-	h.poll()
-	h.pollNamed("shadow")
+	h := withShadow(t)
 	h.restart()
 	h.pollNamed("shadow")
 	h.metrics.Value(900)

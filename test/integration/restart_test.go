@@ -108,6 +108,24 @@ func TestAShortPeakBeforeAKillIsNotForgotten(t *testing.T) {
 	assert.GreaterOrEqual(t, w.firstDown(), peak+w.window)
 }
 
+func TestALowPeakBeforeAKillIsNotForgottenWhenAHighOneBeforeItIs(t *testing.T) {
+	// The scale-down begins at 345 s, and the peak forbids to go below it for a window.
+	// The memory is stored at every other poll meanwhile, and once it is when the peak is
+	// seen.
+	for _, peak := range []time.Duration{300 * time.Second, 315 * time.Second} {
+		t.Run(fmt.Sprintf("at %s", peak), func(t *testing.T) {
+			w := newWorld(t, fiveMinutes, 4,
+				loadFrom{0, 2000}, loadFrom{time.Minute, 500}, loadFrom{peak, 1200}, loadFrom{peak + w15, 500})
+			w.until(peak + w15)
+			w.start()
+			w.until(peak + w.window)
+			assert.Equal(t, int32(12), w.replicas(), "%v", w.writes)
+			w.reaches(5, peak+2*w.window)
+			w.verify()
+		})
+	}
+}
+
 func TestAStatusThatIsWrittenForAnotherReasonTakesTheMemoryAlong(t *testing.T) {
 	// The scale-down has begun to pend, and its memory is not due yet.
 	long := fiveMinutes
@@ -121,6 +139,58 @@ func TestAStatusThatIsWrittenForAnotherReasonTakesTheMemoryAlong(t *testing.T) {
 	w.until(2 * w.window)
 	w.verify()
 	assert.LessOrEqual(t, w.firstDown(), w15+long.window+long.window/12, "a window after the last high demand, in its resolution")
+}
+
+// risesLate tells of a load that rises, with a window of five minutes before it is
+// followed.
+func risesLate(t *testing.T, loads ...loadFrom) *world {
+	t.Helper()
+	r := fiveMinutes
+	r.upWindow = r.window
+	return newWorld(t, r, 4, loads...)
+}
+
+func (w *world) firstUp() time.Duration {
+	w.Helper()
+	require.NotEmpty(w, w.writes, "nothing was scaled up")
+	require.Greater(w, w.writes[0].to, w.writes[0].from)
+	return w.writes[0].at.Sub(w.started)
+}
+
+func TestAShortDipBeforeAKillIsNotForgotten(t *testing.T) {
+	// The window of the rise would be over at 345 s. The memory is stored at every other
+	// poll meanwhile, and once it is when the dip is seen.
+	for name, tc := range map[string]struct {
+		dip   float64
+		until int32 // what the dip allows
+	}{
+		"down to the count, which ends what was pending": {400, 4},
+		"to less, which is pending all the same":         {800, 8},
+	} {
+		for _, dips := range []time.Duration{300 * time.Second, 315 * time.Second} {
+			t.Run(fmt.Sprintf("%s, at %s", name, dips), func(t *testing.T) {
+				w := risesLate(t, loadFrom{0, 400}, loadFrom{time.Minute, 2000}, loadFrom{dips, tc.dip}, loadFrom{dips + w15, 2000})
+				w.until(dips + w15)
+				w.start()
+				w.until(dips + w.window)
+				assert.Equal(t, tc.until, w.replicas(), "%v", w.writes)
+				w.reaches(20, dips+2*w15+w.window+w.window/12)
+				w.verify()
+			})
+		}
+	}
+}
+
+func TestARestartEveryMinute_ScalesUpAllTheSame(t *testing.T) {
+	for _, rises := range []time.Duration{60 * time.Second, 90 * time.Second, 105 * time.Second} {
+		t.Run(fmt.Sprintf("the load rises at %s", rises), func(t *testing.T) {
+			w := risesLate(t, loadFrom{0, 400}, loadFrom{rises, 2000})
+			w.restartsEvery(time.Minute, rises+2*w.window)
+			w.verify()
+			assert.LessOrEqual(t, w.firstUp(), rises+w.window+2*w.window/12+time.Minute,
+				"the window, its resolution, the wait for the first write, and a restart")
+		})
+	}
 }
 
 // w15 is a poll of the stories.

@@ -24,14 +24,7 @@ import (
 func TestScaleSucceedsAndStatusFails_TheNextRoundCountsTheWriteAndDoesNotAddASecondStep(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "after a crash": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			h.deployment(2)
-			h.create(h.autoscaler().Steps(4, 1).Obj())
-			h.metrics.Value(200)
-			h.poll() // the status knows the 2
-			h.advance(15 * time.Second)
-
-			h.metrics.Value(2000)
+			h := aboutToScaleUp(t)
 			h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
 			_, err := h.reconcile("web")
 			require.ErrorContains(t, err, "etcd is down", "a lost status is never silent")
@@ -63,13 +56,7 @@ func TestScaleSucceedsAndStatusFails_TheNextRoundCountsTheWriteAndDoesNotAddASec
 func TestScaleDownSucceedsAndStatusFails_TheCooldownIsKept(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "after a crash": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			h.deployment(10)
-			h.create(h.autoscaler().Steps(4, 1).DownInterval(60).Obj())
-			h.metrics.Value(1000)
-			h.poll()
-			h.metrics.Value(200)
-			h.advance(15 * time.Second)
+			h := aboutToScaleDown(t, 60)
 			h.beforeStatus = func() error { return apierrors.NewInternalError(errors.New("etcd is down")) }
 			_, err := h.reconcile("web")
 			require.Error(t, err)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -103,9 +102,7 @@ func TestAdmissionCost(t *testing.T) {
 
 func startAdmissionBench(t *testing.T, report *strings.Builder) *admissionBench {
 	t.Helper()
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Webhooks: true, Guard: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	cp := startControlPlane(t, controlplane.Options{Webhooks: true, Guard: true})
 	b := &admissionBench{T: t, client: guardClient(t, cp.Config), table: tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)}
 	now, hours, somebody := metav1.NowMicro(), int32(10*3600), "somebody-else"
 	b.create(&coordinationv1.Lease{
@@ -164,14 +161,10 @@ func benchNamespace(kind string, size int) string { return fmt.Sprintf("%s-%d", 
 // fill creates as many AutoScalers in a namespace as it is for.
 func (b *admissionBench) fill(kind string, size int) {
 	b.Helper()
-	var workers errgroup.Group
-	workers.SetLimit(8)
-	for i := range size {
-		workers.Go(func() error {
-			return b.client.Create(b.Context(), benchAutoScaler(benchNamespace(kind, size), fmt.Sprintf("service-%05d", i), fmt.Sprintf("service-%05d", i)))
-		})
-	}
-	require.NoError(b, workers.Wait(), "filling the namespaces")
+	err := createAll(size, func(i int) error {
+		return b.client.Create(b.Context(), benchAutoScaler(benchNamespace(kind, size), fmt.Sprintf("service-%05d", i), fmt.Sprintf("service-%05d", i)))
+	})
+	require.NoError(b, err, "filling the namespaces")
 }
 
 // benchAutoScaler leaves to the defaulter what can be left to it.

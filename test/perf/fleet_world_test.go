@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +32,6 @@ const (
 	fleetNamespaces = 100
 	// fleetReplicas is the count that every Deployment has and its load asks for.
 	fleetReplicas = 4
-	// fleetWriters is how many create at once.
-	fleetWriters = 8
 )
 
 // The fleet's MetricProfiles. In eight tenths of the namespaces one query answers for
@@ -77,9 +72,7 @@ type fleet struct {
 func startFleet(t *testing.T, size int) *fleet {
 	t.Helper()
 	require.GreaterOrEqual(t, size, fleetNamespaces, "FLEET: at least one for each namespace")
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Webhooks: true, Guard: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	cp := startControlPlane(t, controlplane.Options{Webhooks: true, Guard: true})
 	f := &fleet{
 		T: t, size: size, controlPlane: cp, client: guardClient(t, cp.Config), address: fleetAddress(t),
 		answers: fixture.NewMetricServer(t), hang: fixture.NewMetricServer(t),
@@ -90,7 +83,7 @@ func startFleet(t *testing.T, size int) *fleet {
 	f.pid = operator.Start(t, cp, operator.Options{
 		Config: "endpoints: [{name: main, url: '" + f.answers.URL() + "'}, {name: hangs, url: '" + f.hang.URL() + "'}]",
 		// A line for every AutoScaler's first decision would hide what a failure is about.
-		Args: []string{"--metrics-bind-address=" + f.address, "--zap-log-level=error"},
+		Args: []string{"--metrics-bind-address=" + f.address, "--metrics-secure=false", "--zap-log-level=error"},
 	}).PID()
 	require.Eventually(t, func() bool {
 		var lease coordinationv1.Lease
@@ -138,28 +131,24 @@ func (f *fleet) create() {
 	for n := range fleetNamespaces {
 		require.NoError(f, f.client.Create(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace(n)}}))
 	}
-	var workers errgroup.Group
-	workers.SetLimit(fleetWriters)
 	var done atomic.Int32
 	begun := time.Now()
-	for i := range f.size {
-		workers.Go(func() error {
-			namespace, name := fleetNamespace(i%fleetNamespaces), fleetName(i)
-			if err := f.client.Create(f.Context(), builders.Deployment(namespace, name, fleetReplicas)); err != nil {
-				return err
-			}
-			a := builders.MakeAutoScaler(namespace, name).Target(name).Poll(int32(fleetPoll/time.Second)).Window(300).
-				Metric("load", fleetProfile(i%fleetNamespaces), "100").Obj()
-			if err := f.client.Create(f.Context(), a); err != nil {
-				return err
-			}
-			if n := int(done.Add(1)); n%1000 == 0 || n == f.size {
-				f.Logf("fleet: %d of %d created after %.0f s", n, f.size, time.Since(begun).Seconds())
-			}
-			return nil
-		})
-	}
-	require.NoError(f, workers.Wait(), "creating the fleet")
+	err := createAll(f.size, func(i int) error {
+		namespace, name := fleetNamespace(i%fleetNamespaces), fleetName(i)
+		if err := f.client.Create(f.Context(), builders.Deployment(namespace, name, fleetReplicas)); err != nil {
+			return err
+		}
+		a := builders.MakeAutoScaler(namespace, name).Target(name).Poll(int32(fleetPoll/time.Second)).Window(300).
+			Metric("load", fleetProfile(i%fleetNamespaces), "100").Obj()
+		if err := f.client.Create(f.Context(), a); err != nil {
+			return err
+		}
+		if n := int(done.Add(1)); n%1000 == 0 || n == f.size {
+			f.Logf("fleet: %d of %d created after %.0f s", n, f.size, time.Since(begun).Seconds())
+		}
+		return nil
+	})
+	require.NoError(f, err, "creating the fleet")
 }
 
 // move points the last tenth's profile at another endpoint: one write of an

@@ -5,7 +5,6 @@ package perf
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,9 +53,7 @@ type guardNamespace struct {
 // TestGuardCost measures what the guard adds to writes that it lets pass, since those
 // are everybody's: by the size of the namespace's index, in one run, the sizes in turn.
 func TestGuardCost(t *testing.T) {
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Guard: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	cp := startControlPlane(t, controlplane.Options{Guard: true})
 	operator := guardClient(t, cp.UserConfig(controlplane.OperatorUser, "system:masters"))
 	deployer := guardClient(t, cp.UserConfig("system:serviceaccount:argocd:deployer", "system:masters"))
 	var namespaces []*guardNamespace

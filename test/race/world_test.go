@@ -168,7 +168,7 @@ func (w *world) operator(i, webhookPort int, dir, manager, config string) *opera
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config, "--namespace=" + install.Namespace,
 			"--webhook-cert-dir=" + w.controlPlane.WebhookCertDir, "--webhook-port=" + strconv.Itoa(webhookPort),
-			"--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes, "--leader-elect=true",
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes, "--leader-elect=true", "--shutdown-delay=0s",
 		},
 	}
 	return o

@@ -17,7 +17,9 @@ import (
 type Tool string
 
 // The programs. The first four are a control plane, KubeScheduler and Kwok add
-// pods that become ready without a kubelet. Helm3 and Helm4 are the helm command,
+// pods that become ready without a kubelet; Kubelet, KubeProxy and CoreDNS are the
+// part of a real node that is not of the machine. CertManager is its controllers and
+// its CA injector. Helm3 and Helm4 are the helm command,
 // whose versions differ in how they apply a release.
 const (
 	Etcd                  Tool = "etcd"
@@ -26,7 +28,12 @@ const (
 	Kubectl               Tool = "kubectl"
 	KubeScheduler         Tool = "kube-scheduler"
 	Kwok                  Tool = "kwok"
+	Kubelet               Tool = "kubelet"
+	KubeProxy             Tool = "kube-proxy"
+	CoreDNS               Tool = "coredns"
+	CertManager           Tool = "certmanager"
 	Prometheus            Tool = "prometheus"
+	Promtool              Tool = "promtool"
 	Helm3                 Tool = "helm3"
 	Helm4                 Tool = "helm4"
 )
@@ -44,7 +51,7 @@ type recipe struct {
 	// versionOf is the module path of that go.mod whose version names the cache
 	// folder and is what flags gets.
 	versionOf string
-	// pkg is the main package.
+	// pkg is the main package; ownPackage if the module consists of it.
 	pkg string
 	// flags are the build flags; they are part of the cache key.
 	flags func(version string) []string
@@ -53,14 +60,22 @@ type recipe struct {
 	minutes int
 }
 
+// ownPackage stands for a main package of ours, in the module's root folder.
+const ownPackage = "."
+
 var recipes = map[Tool]recipe{
 	Etcd:                  {"kubernetes", "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3", kubernetesFlags, 1},
 	KubeAPIServer:         {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetesFlags, 8},
 	KubeControllerManager: {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetesFlags, 4},
 	Kubectl:               {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetesFlags, 1},
 	KubeScheduler:         {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesFlags, 1},
+	Kubelet:               {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kubelet", kubernetesFlags, 2},
+	KubeProxy:             {"kubernetes", "k8s.io/kubernetes", "k8s.io/kubernetes/cmd/kube-proxy", kubernetesFlags, 1},
+	CoreDNS:               {"coredns", "github.com/coredns/coredns", ownPackage, staticFlags, 2},
+	CertManager:           {"certmanager", "github.com/cert-manager/cert-manager", ownPackage, strippedFlags, 3},
 	Kwok:                  {"kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok", strippedFlags, 5},
 	Prometheus:            {"prometheus", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/prometheus", prometheusFlags, 7},
+	Promtool:              {"prometheus", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/promtool", prometheusFlags, 3},
 	Helm3:                 {"helm3", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", helmFlags("v3"), 5},
 	Helm4:                 {"helm4", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm", helmFlags("v4"), 5},
 }
@@ -78,6 +93,9 @@ func kubernetesFlags(version string) []string {
 }
 
 func strippedFlags(string) []string { return []string{"-ldflags=-s -w"} }
+
+// staticFlags make a program that runs in an image without a loader and libraries.
+func staticFlags(string) []string { return []string{"-tags=netgo,osusergo", "-ldflags=-s -w"} }
 
 // prometheusFlags leave the service discoveries out: static_configs remain, and
 // a third of the packages goes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,13 +85,60 @@ func (b builder) plan(tool Tool) (job, error) {
 	if err != nil {
 		return job{}, fmt.Errorf("test/tools/%s/go.mod: %w", r.module, err)
 	}
+	sources, err := ownSources(dir)
+	if err != nil {
+		return job{}, err
+	}
 	flags := r.flags(version)
-	folder := fmt.Sprintf("%s-%s-%s", r.module, version, cacheKey(gomod, gosum, runtime.Version(), flags))
+	key := cacheKey(gomod, gosum, runtime.Version(), flags, sources...)
+	folder := fmt.Sprintf("%s-%s-%s", r.module, version, key)
 	return job{tool: tool, recipe: r, flags: flags, path: filepath.Join(b.cache, folder, string(tool))}, nil
 }
 
 func (b builder) moduleDir(r recipe) string {
 	return filepath.Join(b.root, "test", "tools", r.module)
+}
+
+// SourceDir is the folder with the sources of the module that a program is from, for
+// what a project ships beside its code. It fetches them if they are not there.
+func SourceDir(ctx context.Context, tool Tool) (string, error) {
+	root, err := CheckoutRoot()
+	if err != nil {
+		return "", err
+	}
+	r, ok := recipes[tool]
+	if !ok {
+		return "", fmt.Errorf("there is no recipe for building %q", tool)
+	}
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.versionOf)
+	cmd.Dir = builder{root: root}.moduleDir(r)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("the sources of %s: %w\n%s", r.versionOf, err, out)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return "", fmt.Errorf("the sources of %s: %w", r.versionOf, err)
+	}
+	return module.Dir, nil
+}
+
+// ownSources are the sources of a module's own main package, if it has one.
+func ownSources(dir string) ([][]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var sources [][]byte
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, data)
+	}
+	return sources, nil
 }
 
 // requiredVersion is the version of module that a go.mod requires.
@@ -105,12 +153,12 @@ func requiredVersion(gomod []byte, module string) (string, error) {
 }
 
 // cacheKey tells results apart that one version of a tool can have: other
-// dependencies, another compiler, another platform, other flags.
-func cacheKey(gomod, gosum []byte, compiler string, flags []string) string {
+// dependencies, another compiler, another platform, other flags, other sources of ours.
+func cacheKey(gomod, gosum []byte, compiler string, flags []string, sources ...[]byte) string {
 	h := sha256.New()
-	for _, part := range [][]byte{
+	for _, part := range append([][]byte{
 		gomod, gosum, []byte(compiler), []byte(runtime.GOOS), []byte(runtime.GOARCH), []byte(strings.Join(flags, "\x00")),
-	} {
+	}, sources...) {
 		// The length keeps neighbors from running into each other.
 		fmt.Fprintf(h, "%d:", len(part))
 		h.Write(part)

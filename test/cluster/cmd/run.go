@@ -157,6 +157,9 @@ func run(ctx context.Context, config string) error {
 		"--webhook-port=" + strconv.Itoa(installation.WebhookPort),
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
+		"--metrics-secure=false",
+		"--webhook-configurations=autoscale-operator",
+		"--shutdown-delay=0s",
 		"--leader-elect=true",
 	}, os.Environ())
 }

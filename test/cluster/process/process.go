@@ -23,7 +23,7 @@ const (
 	// probeEvery is how often a program that is starting is asked whether it is ready.
 	probeEvery = 50 * time.Millisecond
 	// defaultReadyWithin bounds the start of a program that names no bound.
-	defaultReadyWithin = 60 * time.Second
+	defaultReadyWithin = 3 * time.Minute
 	// defaultStopWithin is the time between SIGTERM and SIGKILL.
 	defaultStopWithin = 10 * time.Second
 	// logTail is how much of the log, in bytes, an error message quotes.
@@ -42,9 +42,13 @@ type Spec struct {
 	Env []string
 	// Dir is an existing directory for the log and the record.
 	Dir string
+	// Isolated gives the program a network, mounts and process ids of its own, on
+	// Linux and for root only. All that it starts, and all that enters its
+	// namespaces, ends with it.
+	Isolated bool
 	// Ready is asked until it returns nil; a nil func means ready at once.
 	Ready func(context.Context) error
-	// ReadyWithin bounds the wait for Ready; 0 means 60 s.
+	// ReadyWithin bounds the wait for Ready; 0 means 3 min.
 	ReadyWithin time.Duration
 	// StopWithin is how long Stop waits after SIGTERM before SIGKILL; 0 means 10 s.
 	StopWithin time.Duration
@@ -87,7 +91,9 @@ func launch(spec Spec) (*Process, error) {
 	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // the callers name the programs; Stop ends them in order, not a context
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = childAttr()
+	if cmd.SysProcAttr, err = childAttr(spec.Isolated); err != nil {
+		return nil, err
+	}
 	if err := startOnLivingThread(cmd); err != nil {
 		return nil, err
 	}
@@ -152,6 +158,9 @@ func (p *Process) exitError() error {
 	}
 	return errors.New("exited with status 0")
 }
+
+// Spec is what the program was started with.
+func (p *Process) Spec() Spec { return p.spec }
 
 // PID is the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }

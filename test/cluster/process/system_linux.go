@@ -17,8 +17,12 @@ var errGone = errors.New("no such process")
 // childAttr puts a child into a process group of its own, so that Ctrl-C at the
 // terminal reaches only the starter, which then stops its children in order;
 // and lets the kernel kill it when the starter dies.
-func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func childAttr(isolated bool) (*syscall.SysProcAttr, error) {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if isolated {
+		attr.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID
+	}
+	return attr, nil
 }
 
 // launcher is the thread that starts all children. The kernel sends Pdeathsig

@@ -16,8 +16,11 @@ var errGone = errors.New("no such process")
 // childAttr puts a child into a process group of its own, so that Ctrl-C at the
 // terminal reaches only the starter, which then stops its children in order.
 // Only Linux kills a child with its parent; elsewhere Reap does, at the next run.
-func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
+func childAttr(isolated bool) (*syscall.SysProcAttr, error) {
+	if isolated {
+		return nil, errors.New("only Linux isolates a program")
+	}
+	return &syscall.SysProcAttr{Setpgid: true}, nil
 }
 
 func startOnLivingThread(cmd *exec.Cmd) error { return cmd.Start() }

@@ -47,10 +47,13 @@ type Values struct {
 
 // Guard are the settings of all rules.
 type Guard struct {
-	ServiceAccount   string   `json:"serviceAccount"`
-	BreakGlassGroups []string `json:"breakGlassGroups"`
-	ExemptNamespaces []string `json:"exemptNamespaces"`
-	Modes            Modes    `json:"modes"`
+	Name             string            `json:"name"`
+	Labels           map[string]string `json:"labels"`
+	Namespaces       []string          `json:"namespaces"`
+	ServiceAccount   string            `json:"serviceAccount"`
+	BreakGlassGroups []string          `json:"breakGlassGroups"`
+	ExemptNamespaces []string          `json:"exemptNamespaces"`
+	Modes            Modes             `json:"modes"`
 }
 
 // Modes are the modes of the rules.
