@@ -55,11 +55,11 @@ func TestOnlyTheNamespacesThatAreWatchedAreListed(t *testing.T) {
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	stop := w.start()
 	w.eventually("both caches are filled", w.allSynced("bank", "shop"))
-	before := w.lists("scaledobjects")
+	before := w.lists()
 	assert.ErrorContains(t, w.Find(t.Context(), "shop", "web"), `ScaledObject "a"`)
 	assert.ErrorContains(t, w.Find(t.Context(), "bank", "ledger"), `ScaledObject "c"`)
 	assert.NoError(t, w.Find(t.Context(), "bank", "web"))
-	assert.Equal(t, before, w.lists("scaledobjects"), "no request")
+	assert.Equal(t, before, w.lists(), "no request")
 	assert.Equal(t, []string{"bank", "shop"}, w.listedIn(), "and none of the whole cluster")
 	w.eventually("the first fill is told", func() bool { return len(w.seen(&w.changes)) == 2 })
 	assert.ElementsMatch(t, []string{"shop/web", "bank/ledger"}, w.seen(&w.changes))

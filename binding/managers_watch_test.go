@@ -145,8 +145,8 @@ func (w *watched) synced() bool {
 	r := w.registered[0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	watch := r.watches[metav1.NamespaceAll]
-	return watch != nil && watch.informer.HasSynced()
+	all := r.watches[metav1.NamespaceAll]
+	return all != nil && all.informer.HasSynced()
 }
 
 func (w *watched) presence(kind int) presence {
@@ -171,10 +171,11 @@ func (w *watched) takeChanges() []string {
 	return changes
 }
 
-func (w *watched) lists(resource string) int {
+// lists counts the lists of ScaledObjects that were asked for.
+func (w *watched) lists() int {
 	n := 0
 	for _, a := range w.dynamic.Actions() {
-		if a.Matches("list", resource) {
+		if a.Matches("list", "scaledobjects") {
 			n++
 		}
 	}
@@ -186,14 +187,14 @@ func TestAServedKindIsLookedUpInTheCache(t *testing.T) {
 	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
 	w.start()
 	w.eventually("the cache is filled", func() bool { return w.synced() })
-	before := w.lists("scaledobjects")
+	before := w.lists()
 	assert.ErrorContains(t, w.Find(t.Context(), "shop", "web"), `ScaledObject "a"`)
 	assert.NoError(t, w.Find(t.Context(), "shop", "worker"))
 	assert.NoError(t, w.Find(t.Context(), "elsewhere", "web"))
-	assert.Equal(t, before, w.lists("scaledobjects"), "no request")
+	assert.Equal(t, before, w.lists(), "no request")
 	w.eventually("the first fill is told", func() bool { return slices.Equal(w.seen(&w.changes), []string{"shop/web"}) })
 	assert.ErrorContains(t, w.FindLive(t.Context(), "shop", "web"), `ScaledObject "a"`)
-	assert.Equal(t, before+1, w.lists("scaledobjects"))
+	assert.Equal(t, before+1, w.lists())
 }
 
 func TestEveryChangeOfWhatIsScaledIsTold(t *testing.T) {

@@ -203,7 +203,7 @@ func TestTheAuthorityLooksEveryTenSeconds(t *testing.T) {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- o.Start(ctx) }()
-	looked := func() bool { return len(o.bundles()[2]) > 0 }
+	looked := func() bool { return o.bundles()[2] != "" }
 	require.Eventually(t, looked, 10*time.Second, time.Millisecond, "at once")
 	require.NoError(t, o.Secrets.Delete(t.Context(), "cert", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool {

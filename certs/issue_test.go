@@ -125,9 +125,10 @@ func TestFC36NoRenewalIsEverUntrusted(t *testing.T) {
 			require.NoError(t, verifies(before, next.bundle(), at), "%s: a replica does not know of %v yet", at, changes)
 			m = stored(t, next)
 			for _, change := range changes {
-				if change == "made a CA" {
+				switch change {
+				case "made a CA":
 					cas++
-				} else if change == "issued a certificate, for it is time" {
+				case "issued a certificate, for it is time":
 					leaves++
 				}
 			}

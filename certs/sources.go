@@ -28,7 +28,7 @@ func (f *Files) Load(context.Context) (Pair, error) {
 		content  *[]byte
 		optional bool
 	}{{CertFile, &pair.Cert, false}, {KeyFile, &pair.Key, false}, {CAFile, &pair.CA, true}} {
-		content, err := os.ReadFile(filepath.Join(f.Dir, part.name)) //nolint:gosec // the folder that the administrator named
+		content, err := os.ReadFile(filepath.Join(f.Dir, part.name))
 		switch {
 		case errors.Is(err, os.ErrNotExist) && part.optional:
 		case errors.Is(err, os.ErrNotExist):

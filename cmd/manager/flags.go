@@ -61,7 +61,10 @@ func parse(args []string) (*options, error) {
 	if o.version {
 		return o, nil
 	}
-	return o, o.validate()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 func (o *options) flags() *flag.FlagSet {

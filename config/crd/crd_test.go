@@ -146,7 +146,7 @@ func TestAClusterThatDoesNotAnswerIsNotOutdated(t *testing.T) {
 	})
 	err := Check(t.Context(), down)
 	var outdated *OutdatedError
-	assert.False(t, errors.As(err, &outdated))
+	assert.NotErrorAs(t, err, &outdated)
 	assert.ErrorContains(t, err, "looking at CRD autoscalers.autoscale.example.com: connection refused")
 }
 

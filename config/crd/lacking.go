@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -62,7 +63,7 @@ func lackingOf(path string, served, known *apiextensionsv1.JSONSchemaProps) []st
 		lacking = append(lacking, lackingOf(field, &have, &want)...)
 	}
 	for _, value := range known.Enum {
-		if len(served.Enum) > 0 && !slices.ContainsFunc(served.Enum, func(v apiextensionsv1.JSON) bool { return string(v.Raw) == string(value.Raw) }) {
+		if len(served.Enum) > 0 && !slices.ContainsFunc(served.Enum, func(v apiextensionsv1.JSON) bool { return bytes.Equal(v.Raw, value.Raw) }) {
 			lacking = append(lacking, path+"="+string(value.Raw))
 		}
 	}

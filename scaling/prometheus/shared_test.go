@@ -13,13 +13,13 @@ import (
 )
 
 // forMany is a measure with a question for many targets, of which "web" has a series.
-func (r *rig) forMany(changes ...func(*Question)) []Measure {
+func (r *rig) forMany() []Measure {
 	r.main.set(func(f *fakeAPI) {
 		f.vectors["all"] = func() string {
 			return fmt.Sprintf(`[{"metric":{"ns":"shop","app":"web"},"value":[%d,"7"]}]`, time.Now().Unix())
 		}
 	})
-	return load("all", append(changes, func(q *Question) { q.Series = SeriesLabels{Namespace: "ns", Target: "app"} })...)
+	return load("all", func(q *Question) { q.Series = SeriesLabels{Namespace: "ns", Target: "app"} })
 }
 
 func TestQuestionForManyIsAskedAtTheShortestIntervalForAll(t *testing.T) {

@@ -151,7 +151,8 @@ func (s *Sampler) end(t *task) {
 	}
 	name := t.question.Profile
 	if t.line != nil {
-		if t.line.tasks--; t.line.tasks == 0 {
+		t.line.tasks--
+		if t.line.tasks == 0 {
 			delete(t.line.lane.lines, name)
 		}
 	}

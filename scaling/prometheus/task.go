@@ -69,7 +69,8 @@ func (t *task) unuse(id Subscriber) {
 		return
 	}
 	delete(t.users, id)
-	if t.intervals[was.interval]--; t.intervals[was.interval] == 0 {
+	t.intervals[was.interval]--
+	if t.intervals[was.interval] == 0 {
 		delete(t.intervals, was.interval)
 	}
 }
