@@ -1,0 +1,323 @@
+//go:build integration
+
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// schema is values.schema.json, or a part of it.
+type schema map[string]any
+
+func readSchema(t *testing.T) schema {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chartDir, "values.schema.json"))
+	require.NoError(t, err)
+	var s schema
+	require.NoError(t, json.Unmarshal(data, &s))
+	return s
+}
+
+// at is the part for a key or an index of this part; nil where there is none.
+func (s schema) at(root schema, step string) schema {
+	s = s.resolve(root)
+	if _, err := strconv.Atoi(step); err == nil && s["items"] != nil {
+		return s["items"].(map[string]any)
+	}
+	if properties, ok := s["properties"].(map[string]any); ok && properties[step] != nil {
+		return properties[step].(map[string]any)
+	}
+	if more, ok := s["additionalProperties"].(map[string]any); ok {
+		return more
+	}
+	return nil
+}
+
+// resolve follows a reference.
+func (s schema) resolve(root schema) schema {
+	ref, _ := s["$ref"].(string)
+	if all, ok := s["allOf"].([]any); ok {
+		ref, _ = all[0].(map[string]any)["$ref"].(string)
+	}
+	if ref == "" {
+		return s
+	}
+	return root["definitions"].(map[string]any)[strings.TrimPrefix(ref, "#/definitions/")].(map[string]any)
+}
+
+func readValues(t *testing.T, path string) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(data, &values))
+	return values
+}
+
+// leaves are the paths of all values that are no maps or lists, or empty ones.
+func leaves(value any, path []string) [][]string {
+	var found [][]string
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			found = append(found, leaves(v[key], append(path[:len(path):len(path)], key))...)
+		}
+	case []any:
+		for i := range v {
+			found = append(found, leaves(v[i], append(path[:len(path):len(path)], strconv.Itoa(i)))...)
+		}
+	}
+	if len(found) == 0 && len(path) > 0 {
+		return [][]string{path}
+	}
+	return found
+}
+
+// with is a copy of the values in which one differs.
+func with(value any, path []string, change func(any) any) any {
+	if len(path) == 0 {
+		return change(value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		v = maps.Clone(v)
+		v[path[0]] = with(v[path[0]], path[1:], change)
+		return v
+	case []any:
+		v = slices.Clone(v)
+		i, _ := strconv.Atoi(path[0])
+		v[i] = with(v[i], path[1:], change)
+		return v
+	}
+	return value
+}
+
+// another is a value of the same type, one of the schema's where those are listed. In the
+// place of an empty list it is the default.
+func another(value, byDefault any, s schema) any {
+	if listed, ok := s["enum"].([]any); ok {
+		for _, other := range listed {
+			if _, isText := other.(string); isText && other != value {
+				return other
+			}
+		}
+	}
+	switch v := value.(type) {
+	case bool:
+		return !v
+	case float64:
+		return v + 1
+	case string:
+		if strings.HasPrefix(v, "http") {
+			return v + "/changed"
+		}
+		return v + "changed"
+	}
+	return byDefault
+}
+
+// get is the value at a path, or nil.
+func get(value any, path []string) any {
+	for _, step := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// TestEveryValueReachesATemplate changes each value by itself and wants another result.
+func TestEveryValueReachesATemplate(t *testing.T) {
+	h := newHelm(t, both[1])
+	root := readSchema(t)
+	dir := t.TempDir()
+	defaults := readValues(t, filepath.Join(chartDir, "values.yaml"))
+	render := func(t *testing.T, values any, flags ...string) string {
+		t.Helper()
+		data, err := yaml.Marshal(values)
+		require.NoError(t, err)
+		path := filepath.Join(dir, "values.yaml")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		// The other values need not be of use, only to be seen.
+		return h.template(t, append(flags, "--values="+path, "--skip-schema-validation")...)
+	}
+	const small = "--set=crds.enabled=false"
+	for set, path := range valueSets(t) {
+		values := readValues(t, path)
+		before := render(t, values, small)
+		for _, leaf := range leaves(values, nil) {
+			t.Run(set+" "+strings.Join(leaf, "."), func(t *testing.T) {
+				s := root
+				for _, step := range leaf {
+					s = s.at(root, step)
+				}
+				changed := with(values, leaf, func(value any) any { return another(value, get(defaults, leaf), s.resolve(root)) })
+				if leaf[0] == "crds" {
+					assert.NotEqual(t, render(t, values), render(t, changed))
+					return
+				}
+				// Not NotEqual, which would print both.
+				assert.False(t, before == render(t, changed, small), "nothing is made of it")
+			})
+		}
+	}
+}
+
+// The sets together must have all that the schema has, or the test above would not see
+// a value that reaches no template.
+func TestTheValueSetsHaveEveryValueOfTheSchema(t *testing.T) {
+	root := readSchema(t)
+	seen := map[string]bool{}
+	// What a definition describes need be seen once, wherever it is used.
+	below := func(s schema, path string) string {
+		if ref, ok := s["$ref"].(string); ok {
+			return ref
+		}
+		if all, ok := s["allOf"].([]any); ok {
+			return all[0].(map[string]any)["$ref"].(string)
+		}
+		return path
+	}
+	var look func(value any, s schema, path string)
+	look = func(value any, s schema, path string) {
+		seen[path] = true
+		path = below(s, path)
+		switch v := value.(type) {
+		case map[string]any:
+			for key, nested := range v {
+				look(nested, s.at(root, key), path+"."+key)
+			}
+		case []any:
+			for _, nested := range v {
+				look(nested, s.at(root, "0"), path+"[]")
+			}
+		}
+	}
+	for _, path := range valueSets(t) {
+		look(readValues(t, path), root, "")
+	}
+	var want func(s schema, path string)
+	want = func(s schema, path string) {
+		if path == ".global" || path == ".enabled" { // for charts above this one
+			return
+		}
+		assert.True(t, seen[path], "no value set has %s", path)
+		path = below(s, path)
+		s = s.resolve(root)
+		if properties, ok := s["properties"].(map[string]any); ok {
+			for key := range properties {
+				want(s.at(root, key), path+"."+key)
+			}
+		}
+		if s["items"] != nil {
+			want(s.at(root, "0"), path+"[]")
+		}
+	}
+	want(root, "")
+}
+
+// Every object that the schema describes refuses a key that it does not list.
+func TestATypingMistakeIsRefusedWhereverItIs(t *testing.T) {
+	root := readSchema(t)
+	var look func(part any, path string)
+	look = func(part any, path string) {
+		switch p := part.(type) {
+		case map[string]any:
+			if _, listed := p["properties"]; listed && p["type"] == "object" {
+				assert.Equal(t, false, p["additionalProperties"], path)
+			}
+			for key, nested := range p {
+				look(nested, path+"."+key)
+			}
+		case []any:
+			for i, nested := range p {
+				look(nested, fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	}
+	look(map[string]any(root), "")
+
+	withEach(t, func(t *testing.T, h *helm) {
+		t.Helper()
+		for value, want := range map[string]string{
+			"replicas=3":                  "replicas",
+			"metrics.serviceMonitors":     "serviceMonitors",
+			"guard.modes.hpa=Deny":        "hpa",
+			"config.limits.maxReplicas=5": "maxReplicas",
+			"config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0].tls=c": "tls",
+		} {
+			if !strings.Contains(value, "=") {
+				value += "=1"
+			}
+			_, complaint, err := h.tryTemplate(t, "--set="+value)
+			require.Error(t, err, value)
+			assert.Contains(t, complaint, want)
+			assert.Regexp(t, "(?i)additional propert", complaint)
+		}
+	})
+}
+
+func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
+	h := newHelm(t, both[1])
+	const endpoint = "config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0]."
+	for name, tc := range map[string]struct{ value, want string }{
+		"no replica":                        {"replicaCount=0", "replicaCount"},
+		"an unknown mode of the guard":      {"guard.modes.scale=deny", "scale"},
+		"Preserve for HPAs":                 {"guard.modes.horizontalPodAutoscalers=Preserve", "horizontalPodAutoscalers"},
+		"no endpoint":                       {"config.endpoints=null", "endpoints"},
+		"a password in the clear":           {endpoint + "basic_auth.password=secret", "basic_auth"},
+		"a token in the clear":              {endpoint + "authorization.credentials=secret", "authorization"},
+		"credentials in a URL":              {"config.endpoints[0].name=a,config.endpoints[0].url=http://user:secret@b", "url"},
+		"a digest that is none":             {"image.digest=latest", "digest"},
+		"an unknown issuer of certificates": {"certificates.mode=manual", "mode"},
+		"a quantity that hangs a parser":    {"resources.limits.memory=1e-2147483648", "memory"},
+		"a provided Secret without name":    {"certificates.mode=provided", "say in certificates.secretName"},
+		"no account":                        {"serviceAccount.create=false", "say in serviceAccount.name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, complaint, err := h.tryTemplate(t, "--set="+tc.value)
+			require.Error(t, err)
+			assert.Contains(t, complaint, tc.want)
+		})
+	}
+}
+
+// Off without quotes is YAML's word for false.
+func TestAModeThatYAMLTakesForFalseIsOff(t *testing.T) {
+	h := newHelm(t, both[1])
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("guard: {modes: {scale: Off, managers: off}}\n"), 0o600))
+
+	rendered := decode(t, h.template(t, "--values="+path))
+
+	var names []string
+	for _, o := range ofKind(rendered, "ValidatingAdmissionPolicy") {
+		names = append(names, o.GetName())
+	}
+	assert.ElementsMatch(t, []string{
+		"autoscale-operator-guard-deployments", "autoscale-operator-guard-horizontalpodautoscalers", "autoscale-operator-guard-bindings",
+	}, names)
+}
+
+// A chart above this one may share values with it, and leave it out by a condition.
+func TestAChartAboveMayAddItsOwnValues(t *testing.T) {
+	withEach(t, func(t *testing.T, h *helm) {
+		t.Helper()
+		h.template(t, "--set=enabled=true,global.registry=example.com")
+	})
+}
