@@ -26,6 +26,10 @@ FLEET ?= 10000
 FLEET_POLLS ?= 12
 # The operator's configuration for `make run`.
 CONFIG ?= config/manager/config.yaml
+# Name, version and platforms of the image; without PLATFORMS it is the machine's own.
+IMAGE ?= autoscale-operator
+VERSION ?= v$(shell sed -n 's/^appVersion: *"\{0,1\}v\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' charts/autoscale-operator/Chart.yaml)
+PLATFORMS ?=
 # Nodes of the cluster, and the time that a pod takes to become ready there.
 NODES ?= 1
 READY_DELAY ?= 2s
@@ -70,6 +74,17 @@ cluster-up: ## Start a control plane in the background and print its kubeconfig'
 cluster-down: ## Stop that control plane and remove everything of it.
 	@$(CLUSTER) down
 
+.PHONY: image
+image: ## Make the operator's image, bin/image.tar, without Docker. PLATFORMS=linux/amd64,linux/arm64, VERSION=v0.1.0.
+	@mkdir -p bin
+	@$(GO) run -C test/tools/image . --binary=cmd/manager --name=$(IMAGE) --tag=$(VERSION) $(PLATFORMS:%=--platform=%) --output=bin/image.tar
+
+.PHONY: release-dry-run
+release-dry-run: ## Make all that a release consists of in dist/, test it, and publish nothing. VERSION=v0.1.0.
+	@$(CLUSTER) build --tools=helm4 >/dev/null
+	@$(GO) run ./test/image/release --version=$(VERSION)
+	@$(GO) test -tags=release -count=1 ./test/image/release
+
 ##@ Test it
 
 .PHONY: test
@@ -93,6 +108,11 @@ test-race: ## Play thousands of races between two operators, with kills and faul
 	@$(CLUSTER) build --tools=etcd,kube-apiserver >/dev/null
 	@RACE_ROUNDS=$(ROUNDS) RACE_SEED=$(SEED) $(GO) test -tags=integration -timeout=6h -count=1 -v -run TestFC30 ./test/race
 
+.PHONY: test-node
+test-node: ## Run the tests of a real node (root; containerd, runc, containernetworking-plugins, iptables).
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,kube-proxy,coredns,certmanager >/dev/null
+	@$(GO) test -tags=e2e -timeout=30m -count=1 -v ./test/node
+
 .PHONY: bench-admission bench-guard
 bench-admission: ## Measure what admission adds to a create, with up to 10,000 AutoScalers (about 10 minutes).
 	@$(GO) test -tags=perf -timeout=60m -count=1 -v -run TestAdmissionCost ./test/perf
@@ -111,7 +131,7 @@ bench: ## Run the benchmarks.
 ##@ Keep it in order
 
 .PHONY: generate
-generate: ## Write what is generated: deepcopy, CRDs, role, guard policies, docs/api.md.
+generate: ## Write what is generated: deepcopy, CRDs, role, guard policies, the chart's part of them, docs/api.md.
 	@rm -rf bin/generate && mkdir -p bin/generate config/crd config/rbac docs
 	@echo "generate: deepcopy functions"
 	@$(CONTROLLER_GEN) object:headerFile=test/tools/generate/boilerplate.go.txt paths=./api/...
@@ -127,6 +147,8 @@ generate: ## Write what is generated: deepcopy, CRDs, role, guard policies, docs
 	@rm -rf bin/generate
 	@echo "generate: config/guard/policies.yaml"
 	@$(GO) run ./test/guard/render
+	@echo "generate: charts/autoscale-operator"
+	@$(GO) run ./test/chart/generate
 
 .PHONY: verify
 verify: ## Check that what is generated, go.mod files and formatting are up to date. Changes nothing.

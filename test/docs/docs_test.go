@@ -48,8 +48,21 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 
 var (
 	code = regexp.MustCompile("`[^`]*`")
-	link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	link = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	// heading is a section's; what is fenced has none.
+	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?\n```")
+	unsaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
+
+// anchors are the fragments by which the sections of a document are linked to.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		all["#"+strings.ReplaceAll(unsaid.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return all
+}
 
 func TestLinksBetweenFilesLeadSomewhere(t *testing.T) {
 	var files []string
@@ -63,10 +76,20 @@ func TestLinksBetweenFilesLeadSomewhere(t *testing.T) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
-			if !strings.Contains(m[1], "://") {
-				_, err := os.Stat(filepath.Join(filepath.Dir(file), m[1]))
-				assert.NoError(t, err, "%s links to %s", file, m[1])
+			if strings.Contains(m[1], "://") {
+				continue
 			}
+			target := file
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(file), m[1])
+			}
+			_, err := os.Stat(target)
+			if !assert.NoError(t, err, "%s links to %s", file, m[1]) || m[2] == "" {
+				continue
+			}
+			text, err := os.ReadFile(target)
+			require.NoError(t, err)
+			assert.True(t, anchors(string(text))[m[2]], "%s links to %s, which has no section %s", file, target, m[2])
 		}
 	}
 }
