@@ -83,7 +83,7 @@ image: ## Make the operator's image, bin/image.tar, without Docker. PLATFORMS=li
 release-dry-run: ## Make all that a release consists of in dist/, test it, and publish nothing. VERSION=v0.1.0.
 	@$(CLUSTER) build --tools=helm4 >/dev/null
 	@$(GO) run ./test/image/release --version=$(VERSION)
-	@$(GO) test -tags=release -count=1 ./test/image/release
+	@$(GO) test -tags=release -timeout=25m -count=1 ./test/image/release
 
 ##@ Test it
 

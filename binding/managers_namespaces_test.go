@@ -74,6 +74,20 @@ func TestOnlyTheNamespacesThatAreWatchedAreListed(t *testing.T) {
 	}
 }
 
+func TestWhatOneNamespaceIsToldHidesNothingInAnother(t *testing.T) {
+	w := newWatched(t, manager("ScaledObject", "a", "web"))
+	w.watchOnly("bank", "shop")
+	w.server.resources["keda.sh/v1alpha1"] = scaledObjects
+	w.start()
+	w.eventually("both caches are filled", w.allSynced("bank", "shop"))
+	kind := w.registered[0]
+	kind.leave(kind.watchOf("bank"), absent) // its API server was behind
+	assert.ErrorContains(t, w.Find(t.Context(), "shop", "web"), `ScaledObject "a"`)
+	assert.NoError(t, w.Find(t.Context(), "bank", "web"), "looked up live")
+	kind.leave(kind.watchOf("shop"), absent)
+	assert.NoError(t, w.Find(t.Context(), "shop", "web"), "the kind is not there")
+}
+
 func TestFC38APermissionThatIsMissingInOneNamespaceConcernsThatOneAlone(t *testing.T) {
 	w := newWatched(t, manager("ScaledObject", "a", "web"))
 	w.watchOnly("bank", "shop", "art")

@@ -187,10 +187,13 @@ func (r *registeredKind) leave(w *managerWatch, now presence) {
 	r.mu.Lock()
 	current := r.isCurrent(w)
 	if current {
-		r.presence = now
 		delete(r.watches, w.namespace)
 		if now == absent {
 			delete(r.failures, w.namespace)
+		}
+		// What one namespace is told must not hide what others know.
+		if now != absent || len(r.watches) == 0 {
+			r.presence = now
 		}
 	}
 	r.mu.Unlock()

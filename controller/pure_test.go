@@ -148,6 +148,23 @@ func TestADemandBeyondWhatTheStoredWindowKnowsOfLateIsStoredAtOnce(t *testing.T)
 	}
 }
 
+func TestWhatPassesBeforeAnIntervalIsOverNeedNotBeStored(t *testing.T) {
+	for passed, want := range map[time.Duration]bool{
+		10 * time.Minute: false, 54 * time.Minute: false, // the window has 5 min, and passes before
+		55 * time.Minute: true, 2 * time.Hour: true,
+	} {
+		e := evaluationAt(time.Minute)
+		e.policy = scaling.Policy{Metrics: []scaling.Metric{
+			{Behavior: scaling.Behavior{DownStabilization: 5 * time.Minute}}, {Behavior: scaling.Behavior{DownMinInterval: time.Hour}},
+		}}
+		e.before.Status.LastDecision, e.decision.PendingDown = decided(10, 3), true
+		e.record.memory.LastDown = noon.Add(-passed).UnixMicro()
+		w := &e.record.memory.Windows[0]
+		w.Key, w.Down.Since, w.Down.At[0], w.Down.Replicas[0] = 1, 1, noon.UnixMicro(), 9
+		assert.Equal(t, want, e.outgrows(spec.MemoryStatus(&scaling.Memory{Target: "d"}, 1)), passed)
+	}
+}
+
 func TestAWriteIsRememberedInTheStatusAlsoByAnEvaluationThatEndsEarly(t *testing.T) {
 	e := evaluationAt(time.Minute)
 	e.record.memory = scaling.Memory{Target: "d", Observed: noon.UnixMicro(), LastDown: noon.UnixMicro()}

@@ -268,10 +268,13 @@ func (e *evaluation) pendsSince() time.Time {
 // passed. A demand that the last checkpoint knows too is remembered nearly as long.
 func (e *evaluation) outgrows(stored *v1alpha1.DecisionMemory) bool {
 	known, was := spec.Memory(stored), e.before.Status.LastDecision
+	held := e.heldUntil()
 	for i := range e.policy.Metrics {
 		b := &e.policy.Metrics[i].Behavior
 		late := b.DownStabilization / checkpointsPerWindow
-		if e.decision.PendingDown && pendedDown(was) && e.record.memory.Floor(i, e.now, late) > known.Floor(i, e.now, late) {
+		// Until an interval is over that is longer than the window, all of it has passed.
+		waits := e.now.Add(b.DownStabilization).Before(held)
+		if e.decision.PendingDown && pendedDown(was) && !waits && e.record.memory.Floor(i, e.now, late) > known.Floor(i, e.now, late) {
 			return true
 		}
 		late = b.UpStabilization / checkpointsPerWindow
@@ -280,6 +283,18 @@ func (e *evaluation) outgrows(stored *v1alpha1.DecisionMemory) bool {
 		}
 	}
 	return false
+}
+
+// heldUntil is when the longest minimum interval after the last scale-down is over.
+func (e *evaluation) heldUntil() time.Time {
+	if e.record.memory.LastDown == 0 {
+		return time.Time{}
+	}
+	longest := time.Duration(0)
+	for i := range e.policy.Metrics {
+		longest = max(longest, e.policy.Metrics[i].Behavior.DownMinInterval)
+	}
+	return time.UnixMicro(e.record.memory.LastDown).Add(longest)
 }
 
 // longestWait is that of the windows and intervals that hold the count.

@@ -34,6 +34,9 @@ type Question struct {
 	// Series says whom the series of the answer are for. The zero value asks
 	// for one series: the answer is for whoever asks.
 	Series SeriesLabels
+	// EveryAnswer wakes all who ask at each answer, also those with a longer interval:
+	// what they see beside it (replicas that are Ready) has to be of the same time.
+	EveryAnswer bool
 	// OnEmptyZero takes an answer without a series (of the target) as 0.
 	OnEmptyZero bool
 	// BudgetPerMinute bounds the queries per minute of all questions of the

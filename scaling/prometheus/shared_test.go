@@ -69,7 +69,7 @@ func TestQuestionForManyFollowsWhoNeedsItMost(t *testing.T) {
 		r.Unsubscribe("often")
 		pass(10 * time.Minute)
 		assert.Equal(t, []time.Duration{200, 320, 620}, since(150*time.Second), "as before")
-		assert.Equal(t, 4, r.wakes("seldom"), "five minutes after the one before, and then by its own")
+		assert.Equal(t, 5, r.wakes("seldom"), "by each answer, once it is alone")
 	})
 }
 
@@ -115,4 +115,33 @@ func TestWhoNeedsASharedAnswerSeldomIsWokenByTheOneNearestToItsInterval(t *testi
 			})
 		})
 	}
+}
+
+func TestAnswersThatMustBeSeenWhenTheyComeWakeEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		all := r.forMany()
+		all[0].Load.EveryAnswer = true
+		r.Subscribe("often", 15*time.Second, all)
+		r.Subscribe("seldom", 5*time.Minute, all)
+		r.start(t)
+		pass(10*time.Minute - time.Second)
+		assert.Equal(t, []int{40, 40}, []int{r.wakes("often"), r.wakes("seldom")})
+	})
+}
+
+func TestWhoIsLeftAloneWithAQuestionIsWokenByItsNextAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		all := r.forMany()
+		r.Subscribe("often", 15*time.Second, all)
+		r.Subscribe("seldom", 5*time.Minute, all)
+		r.start(t)
+		pass(275 * time.Second)
+		require.Equal(t, 1, r.wakes("seldom"))
+		r.Unsubscribe("often")
+		pass(10 * time.Second)
+		require.Len(t, r.main.times("all", r.begin), 20, "the answer that was due")
+		assert.Equal(t, 2, r.wakes("seldom"))
+	})
 }

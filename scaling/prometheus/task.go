@@ -75,8 +75,9 @@ func (t *task) unuse(id Subscriber) {
 	}
 }
 
-// pace makes the shortest interval in use the task's. Where that is shorter than before,
-// the question is asked as if it were new, but for the wait after failures.
+// pace makes the shortest interval in use the task's, and each answer one for those who
+// have it. Where it is shorter than before, the question is asked as if it were new, but
+// for the wait after failures.
 func (t *task) pace(when start) {
 	before := t.interval
 	t.interval = 0
@@ -85,7 +86,15 @@ func (t *task) pace(when start) {
 			t.interval = interval
 		}
 	}
-	if t.interval >= before {
+	switch {
+	case t.interval == before:
+		return
+	case t.interval > before:
+		for id, u := range t.users {
+			if u.interval == t.interval {
+				t.users[id] = user{interval: u.interval}
+			}
+		}
 		return
 	}
 	t.phase = when.phase
@@ -105,7 +114,7 @@ func (t *task) toWake(now time.Time) []Subscriber {
 		if now.Before(u.enough) {
 			continue
 		}
-		if u.interval > t.interval {
+		if u.interval > t.interval && !t.question.EveryAnswer {
 			u.enough = now.Add(u.interval - t.interval*3/4)
 			t.users[id] = u
 		}

@@ -39,6 +39,7 @@ func Measure(a *v1alpha1.AutoScaler, i int, profile *v1alpha1.MetricProfile) (pr
 			Timeout:          min(seconds(cmp.Or(s.TimeoutSeconds, v1alpha1.DefaultTimeoutSeconds)), PollInterval(a)),
 			MaxResponseBytes: s.MaxResponseBytes,
 			MaxSeries:        int(s.MaxSeries),
+			EveryAnswer:      s.Semantics == v1alpha1.SemanticsPerReplicaAverage,
 			OnEmptyZero:      s.OnEmpty == v1alpha1.EmptyZero,
 			BudgetPerMinute:  int(s.Budget),
 		},

@@ -81,6 +81,7 @@ func TestAllAutoScalersOfAPerTargetProfileAskTheSameQuestion(t *testing.T) {
 	assert.Equal(t, first.Arrivals, second.Arrivals)
 	assert.Equal(t, first.Freshness, second.Freshness)
 	assert.Equal(t, first.Load.Series, first.Freshness.Series)
+	assert.False(t, first.Load.EveryAnswer)
 	assert.Equal(t, [2]string{"a", "web"}, [2]string{first.Namespace, first.Target})
 	assert.Equal(t, [2]string{"b", "api"}, [2]string{second.Namespace, second.Target})
 
@@ -88,6 +89,15 @@ func TestAllAutoScalersOfAPerTargetProfileAskTheSameQuestion(t *testing.T) {
 	m, err := Measure(builders.MakeAutoScaler("a", "web").Obj(), 0, profile)
 	require.NoError(t, err)
 	assert.Equal(t, prometheus.SeriesLabels{Namespace: "namespace", Target: "deployment"}, m.Load.Series)
+}
+
+func TestAnAverageIsSeenWithTheReplicasThatAreReadyThen(t *testing.T) {
+	profile := builders.MakeMetricProfile("each").Query("avg(x)").Obj()
+	profile.Spec.Semantics = v1alpha1.SemanticsPerReplicaAverage
+	profile.Spec.Freshness = &v1alpha1.Freshness{Query: "avg(up)", MinHealthyShare: "1"}
+	m, err := Measure(builders.MakeAutoScaler("a", "web").Obj(), 0, profile)
+	require.NoError(t, err)
+	assert.True(t, m.Load.EveryAnswer && m.Freshness.EveryAnswer)
 }
 
 func TestWhatCannotBeAskedSaysWhoseFaultItIs(t *testing.T) {
