@@ -229,8 +229,15 @@ func TestAMutationThatWritesTheCountIsPutBackOrWarnedOf(t *testing.T) {
 	u.warned()
 
 	require.NoError(t, w.patch(u, "web", `{"metadata":{"labels":{"team":"shop"}}}`))
+	// Which of two mutations the API server tries first is not said anywhere. Ours puts
+	// the count back if it is the second.
+	warned := u.warned()
+	if w.replicas("web") == 3 {
+		assert.Empty(t, warned)
+		return
+	}
 	assert.EqualValues(t, 42, w.replicas("web"))
-	assert.Contains(t, u.warned(), "which is 3 and would become 42")
+	assert.Contains(t, warned, "which is 3 and would become 42")
 }
 
 // A Deployment that is being deleted ends as its finalizers will, whatever its count.
