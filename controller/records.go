@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -71,13 +72,14 @@ func (r *records) of(a *v1alpha1.AutoScaler) record {
 		return known
 	}
 	rec := record{uid: a.UID, memory: spec.Memory(a.Status.Memory)}
-	if !pendedDown(a.Status.LastDecision) {
+	still := heldStill(&a.Status)
+	if still || !pendedDown(a.Status.LastDecision) {
 		// Unless a scale-down was pending the memory is as old as the last that was, and
 		// the demand was high until the earlier process ended. On the way up likewise.
 		rec.memory = rec.memory.Unwatched()
 	}
 	for i := range rec.memory.Windows {
-		if !pendedUp(a.Status.LastDecision, i) {
+		if still || !pendedUp(a.Status.LastDecision, i) {
 			rec.memory = rec.memory.UnwatchedUp(i)
 		}
 	}
@@ -93,6 +95,13 @@ func (r *records) of(a *v1alpha1.AutoScaler) record {
 	}
 	r.set(nameOf(a), rec)
 	return rec
+}
+
+// heldStill says of a stored status that the AutoScaler was paused or frozen: nothing
+// was pending that a demand could have ended, so none was written down.
+func heldStill(s *v1alpha1.AutoScalerStatus) bool {
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonPaused || s.LastDecision != nil && s.LastDecision.Freeze != ""
 }
 
 func (r *records) put(a *v1alpha1.AutoScaler, rec record) {

@@ -58,6 +58,35 @@ func TestAStoredWindowGoesOnWhereAScaleDownWasPending(t *testing.T) {
 	}
 }
 
+func TestAWindowThatWasStoredWhileNothingMovedIsNotTrusted(t *testing.T) {
+	frozen := decided(10, 3, 9)
+	frozen.Freeze = "ScaleDown"
+	paused := []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonPaused}}
+	for name, tc := range map[string]struct {
+		decision   *v1alpha1.DecisionTrace
+		conditions []metav1.Condition
+		want       bool
+	}{
+		"it could move": {decided(10, 3, 9), nil, true},
+		"paused":        {decided(10, 3, 9), paused, false},
+		"frozen":        {frozen, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := metav1.NewMicroTime(noon)
+			a := &v1alpha1.AutoScaler{Status: v1alpha1.AutoScalerStatus{
+				Conditions: tc.conditions, LastDecision: tc.decision,
+				Memory: &v1alpha1.DecisionMemory{TargetUID: "d", ObservedTime: at, Windows: []v1alpha1.WindowMemory{{
+					Key: "1", Since: at, Buckets: []v1alpha1.BucketMemory{{Time: at, Replicas: 3}},
+				}}},
+			}}
+
+			m := new(records{}).of(a).memory
+
+			assert.Equal(t, tc.want, m.Windows[0].Down.Since != 0)
+		})
+	}
+}
+
 func TestAStoredWindowOfTheScaleUpGoesOnForAMetricThatHadOnePending(t *testing.T) {
 	for name, tc := range map[string]struct {
 		decision      *v1alpha1.DecisionTrace
