@@ -74,6 +74,10 @@ cluster-up: ## Start a control plane in the background and print its kubeconfig'
 cluster-down: ## Stop that control plane and remove everything of it.
 	@$(CLUSTER) down
 
+.PHONY: node-up
+node-up: ## Keep a real node with cert-manager and the operator's image up, until Ctrl-C. NODE_UP=--cert-manager=false leaves that out.
+	@$(GO) build -o bin/node-up ./test/node/cmd && exec bin/node-up --tag=$(VERSION) $(NODE_UP)
+
 .PHONY: image
 image: ## Make the operator's image, bin/image.tar, without Docker. PLATFORMS=linux/amd64,linux/arm64, VERSION=v0.1.0.
 	@mkdir -p bin
@@ -112,6 +116,12 @@ test-race: ## Play thousands of races between two operators, with kills and faul
 test-node: ## Run the tests of a real node (root; containerd, runc, containernetworking-plugins, iptables).
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,kube-proxy,coredns,certmanager >/dev/null
 	@$(GO) test -tags=e2e -timeout=30m -count=1 -v ./test/node
+
+.PHONY: e2e
+e2e: ## Accept it on a real node, as test-node needs it (15 minutes). KUBECONFIG=file LOAD='kind load image-archive': on another cluster.
+	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,kube-proxy,coredns,certmanager,prometheus,helm3,helm4 >/dev/null
+	@E2E_KUBECONFIG='$(if $(filter command line,$(origin KUBECONFIG)),$(KUBECONFIG))' E2E_LOAD='$(LOAD)' \
+		$(GO) test -tags=e2e -timeout=40m -count=1 -parallel=8 -v ./test/e2e
 
 .PHONY: bench-admission bench-guard
 bench-admission: ## Measure what admission adds to a create, with up to 10,000 AutoScalers (about 10 minutes).

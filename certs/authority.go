@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -19,8 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// keepEvery is the time between two looks of the Authority at what it keeps.
-const keepEvery = 10 * time.Second
+const (
+	// keepEvery is the time between two looks of the Authority at what it keeps.
+	keepEvery = 10 * time.Second
+	// beginAfter is how long a replica that has nothing to serve with leaves it to the
+	// leader: one that issues certificates has looked by then.
+	beginAfter = 2 * keepEvery
+)
 
 // Authority issues the serving certificate where nobody else does: it keeps a CA and a
 // certificate in a Secret, and the CA in the two webhook configurations. It runs on
@@ -40,6 +46,8 @@ type Authority struct {
 	Configuration string
 	Clock         clock.WithTicker
 
+	// mu is for what follows: a replica that begins may become the leader meanwhile.
+	mu sync.Mutex
 	// held are the CA and its key, for a Secret that somebody deletes.
 	held map[string][]byte
 	told string
@@ -62,8 +70,35 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
+// Begin issues the first certificate where no leader does, on whichever replica comes
+// first. When the operator has just been told to issue it, the leader is a replica of
+// before, which does not, and which goes only when another one is ready; and that one
+// needs a certificate. lacking says that this replica has none.
+func (a *Authority) Begin(ctx context.Context, lacking func() bool) error {
+	ticker := a.Clock.NewTicker(beginAfter)
+	defer ticker.Stop()
+	for begun := true; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		if begun && !lacking() {
+			return nil
+		}
+		err := a.keep(ctx, beside)
+		begun = err == nil
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+			continue // another was first: the next look tells what is left to do
+		}
+		a.tell(ctx, err)
+	}
+}
+
 // tell logs the same failure once.
 func (a *Authority) tell(ctx context.Context, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
 	case err == nil || ctx.Err() != nil:
 		a.told = ""
@@ -75,7 +110,24 @@ func (a *Authority) tell(ctx context.Context, err error) {
 
 // Keep brings everything in line, once. What it cannot do it tries again at the next
 // look.
-func (a *Authority) Keep(ctx context.Context) error {
+func (a *Authority) Keep(ctx context.Context) error { return a.keep(ctx, alone) }
+
+// trusted is what a webhook is to trust: a bundle, and what it trusted before.
+type trusted func(bundle, before []byte) []byte
+
+func alone(bundle, _ []byte) []byte { return bundle }
+
+// beside is for as long as others serve with what somebody else has issued.
+func beside(bundle, before []byte) []byte {
+	if bytes.HasPrefix(before, bundle) {
+		return before
+	}
+	return slices.Concat(bundle, before)
+}
+
+func (a *Authority) keep(ctx context.Context, want trusted) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	validating, err := a.Validating.Get(ctx, a.Configuration, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("the ValidatingWebhookConfiguration of the serving certificate: %w", err)
@@ -89,14 +141,14 @@ func (a *Authority) Keep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the Secret of the serving certificate: %w", err)
 	}
-	bundle := m.bundle()
-	if trust(validating.Webhooks, bundle, func(w *admissionv1.ValidatingWebhook) *admissionv1.WebhookClientConfig { return &w.ClientConfig }) {
+	trusting := func(before []byte) []byte { return want(m.bundle(), before) }
+	if trust(validating.Webhooks, trusting, func(w *admissionv1.ValidatingWebhook) *admissionv1.WebhookClientConfig { return &w.ClientConfig }) {
 		if _, err := a.Validating.Update(ctx, validating, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("the CA in the ValidatingWebhookConfiguration: %w", err)
 		}
 		log.FromContext(ctx).Info("the API server is told of the CA", "validatingWebhookConfiguration", a.Configuration)
 	}
-	if trust(mutating.Webhooks, bundle, func(w *admissionv1.MutatingWebhook) *admissionv1.WebhookClientConfig { return &w.ClientConfig }) {
+	if trust(mutating.Webhooks, trusting, func(w *admissionv1.MutatingWebhook) *admissionv1.WebhookClientConfig { return &w.ClientConfig }) {
 		if _, err := a.Mutating.Update(ctx, mutating, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("the CA in the MutatingWebhookConfiguration: %w", err)
 		}
@@ -180,9 +232,10 @@ func (a *Authority) names(clients []admissionv1.WebhookClientConfig) []string {
 }
 
 // trust puts the CAs into each webhook, and says whether one had others.
-func trust[W any](webhooks []W, bundle []byte, client func(*W) *admissionv1.WebhookClientConfig) (changed bool) {
+func trust[W any](webhooks []W, want func(before []byte) []byte, client func(*W) *admissionv1.WebhookClientConfig) (changed bool) {
 	for i := range webhooks {
-		if c := client(&webhooks[i]); !bytes.Equal(c.CABundle, bundle) {
+		c := client(&webhooks[i])
+		if bundle := want(c.CABundle); !bytes.Equal(c.CABundle, bundle) {
 			c.CABundle = bundle
 			changed = true
 		}

@@ -25,10 +25,13 @@ const (
 // installCheckInterval is the time between two looks at the other installs.
 const installCheckInterval = time.Minute
 
-// overlapError says that another install watches some of the same namespaces.
+// overlapError says that another install watches some of the same namespaces, or runs in
+// the namespace of this one.
 type overlapError struct {
 	other      *admissionv1.ValidatingWebhookConfiguration
 	its, these []string
+	// shared is the namespace that both run in, if any.
+	shared string
 }
 
 // Error names the other install and the ways out.
@@ -36,6 +39,11 @@ func (e *overlapError) Error() string {
 	remove := "kubectl delete validatingwebhookconfiguration " + e.other.Name
 	if release := e.other.Annotations["meta.helm.sh/release-name"]; release != "" {
 		remove = fmt.Sprintf("helm -n %s uninstall %s", e.other.Annotations["meta.helm.sh/release-namespace"], release)
+	}
+	if e.shared != "" {
+		return fmt.Sprintf("another autoscale-operator runs in namespace %s, as this one does: its ValidatingWebhookConfiguration is %q; "+
+			"they would share one lease, and all but one of their replicas would stand by: install this one into a namespace of its own, or remove the other (%s)",
+			e.shared, e.other.Name, remove)
 	}
 	return fmt.Sprintf("another autoscale-operator is installed for %s, and this one is for %s: its ValidatingWebhookConfiguration is %q; "+
 		"two of them would both scale the same Deployments: set watchNamespaces of each so that no namespace is in both, or remove the other (%s)",
@@ -45,7 +53,7 @@ func (e *overlapError) Error() string {
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list
 
 // soleInstall gives an *overlapError where an install that was there before this one
-// watches some of the same namespaces.
+// watches some of the same namespaces, or runs in the same one.
 func soleInstall(ctx context.Context, reader client.Reader, o *options) error {
 	var all admissionv1.ValidatingWebhookConfigurationList
 	if err := reader.List(ctx, &all); err != nil {
@@ -76,6 +84,9 @@ func overlapping(all []admissionv1.ValidatingWebhookConfiguration, o *options) e
 		if intersect(its, o.watchNamespaces) {
 			return &overlapError{other: &all[i], its: its, these: o.watchNamespaces}
 		}
+		if runsIn(&all[i], o.namespace) {
+			return &overlapError{other: &all[i], shared: o.namespace}
+		}
 	}
 	return nil
 }
@@ -85,6 +96,13 @@ func overlapping(all []admissionv1.ValidatingWebhookConfiguration, o *options) e
 func isOwn(c *admissionv1.ValidatingWebhookConfiguration, o *options) bool {
 	return c.Name == o.webhookConfigurations && !slices.ContainsFunc(c.Webhooks, func(w admissionv1.ValidatingWebhook) bool {
 		return w.ClientConfig.Service != nil && w.ClientConfig.Service.Namespace != o.namespace
+	})
+}
+
+// runsIn says whether an install's webhooks are served from a namespace.
+func runsIn(c *admissionv1.ValidatingWebhookConfiguration, namespace string) bool {
+	return slices.ContainsFunc(c.Webhooks, func(w admissionv1.ValidatingWebhook) bool {
+		return w.ClientConfig.Service != nil && w.ClientConfig.Service.Namespace == namespace
 	})
 }
 

@@ -82,6 +82,27 @@ func TestAnInstallThatIsNotThisOnesOwnIsAnothers(t *testing.T) {
 	assert.NoError(t, overlapping(nil, &options{namespace: "mine"}))
 }
 
+// They would share a lease: one of them would scale, and nobody for the other.
+func TestOfTwoInstallsInOneNamespaceTheOlderOneRuns(t *testing.T) {
+	other := installed("other", "bank", 1)
+	other.Webhooks[0].ClientConfig.Service.Namespace = "own-system"
+	own := installed("own", "shop", 5)
+	o := &options{namespace: "own-system", webhookConfigurations: "own", watchNamespaces: []string{"shop"}}
+
+	err := overlapping([]admissionv1.ValidatingWebhookConfiguration{own, other}, o)
+
+	var overlap *overlapError
+	require.ErrorAs(t, err, &overlap)
+	for _, want := range []string{
+		"another autoscale-operator runs in namespace own-system", `ValidatingWebhookConfiguration is "other"`,
+		"a namespace of its own", "kubectl delete validatingwebhookconfiguration other",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+	other.CreationTimestamp = metav1.NewTime(own.CreationTimestamp.Add(time.Minute))
+	assert.NoError(t, overlapping([]admissionv1.ValidatingWebhookConfiguration{own, other}, o))
+}
+
 func TestTheRefusalNamesTheOtherInstallAndTheWaysOut(t *testing.T) {
 	other := installed("first", "shop,bank", 1)
 	err := overlapping([]admissionv1.ValidatingWebhookConfiguration{other}, &options{namespace: "mine"})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,6 +51,12 @@ func origin(o *options) string {
 	return fmt.Sprintf("they come from Secret %[1]s/%[2]s; kubectl -n %[1]s get secret,certificate tells whether it is there, and whether cert-manager's Certificate for it is Ready", o.namespace, o.certSecret)
 }
 
+// lacks says that there is nothing to serve with.
+func (s *serving) lacks() bool {
+	_, err := s.GetCertificate(nil)
+	return err != nil
+}
+
 // use makes a server serve with the certificate.
 func (s *serving) use(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS12
@@ -60,7 +67,7 @@ func (s *serving) use(config *tls.Config) {
 const firstLoad = 5 * time.Second
 
 // addServing keeps the certificate up to date on every replica and, where the
-// operator issues it, does so on the leader.
+// operator issues it, does so on the leader; the first one may come from any replica.
 func (p *process) addServing(ctx context.Context) error {
 	// At once, for the manager runs what it is given only when all caches are there.
 	first, cancel := context.WithTimeout(ctx, firstLoad)
@@ -70,7 +77,8 @@ func (p *process) addServing(ctx context.Context) error {
 		return err
 	}
 	if p.serving.authority != nil {
-		if err := p.mgr.Add(p.serving.authority); err != nil {
+		begin := func(ctx context.Context) error { return p.serving.authority.Begin(ctx, p.serving.lacks) }
+		if err := errors.Join(p.mgr.Add(p.serving.authority), p.mgr.Add(everywhere(begin))); err != nil {
 			return err
 		}
 	}

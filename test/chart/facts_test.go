@@ -44,7 +44,7 @@ func TestTheOperatorMayDoLittle(t *testing.T) {
 					assert.Equal(t, "Role", o.GetKind(), right)
 					assert.NotEqual(t, "list", verb, right)
 					if verb != "create" { // which no name can bound
-						assert.Contains(t, resource, "/autoscale-operator-serving-cert", right)
+						assert.Contains(t, resource, "/autoscale-operator-self-managed-cert", right)
 					}
 				}
 				if strings.HasPrefix(resource, "leases.") {

@@ -177,6 +177,6 @@ func TestTheRightsOfSelfManagedCertificatesAreOnNamesAlone(t *testing.T) {
 		"update validatingwebhookconfigurations.admissionregistration.k8s.io/autoscale-operator",
 		"get mutatingwebhookconfigurations.admissionregistration.k8s.io/autoscale-operator",
 		"update mutatingwebhookconfigurations.admissionregistration.k8s.io/autoscale-operator",
-		"get secrets./autoscale-operator-serving-cert", "update secrets./autoscale-operator-serving-cert", "create secrets.",
+		"get secrets./autoscale-operator-self-managed-cert", "update secrets./autoscale-operator-self-managed-cert", "create secrets.",
 	}, more)
 }

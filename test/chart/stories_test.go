@@ -153,6 +153,21 @@ func TestASecondInstallForAllNamespacesIsRefused(t *testing.T) {
 	})
 }
 
+// The operator's rights are put into its namespaces. One that is missing is named before
+// anything is made; those that come with the release are not.
+func TestANamespaceThatIsNotThereIsRefused(t *testing.T) {
+	withEachOnACluster(t, func(w *world) {
+		w.namespace("shop")
+		said := w.refused(w.upgrade(chartDir, "one", "operator-one", "--set=watchNamespaces={shop,depot}")...)
+		assert.Contains(w, said, `watchNamespaces: there is no namespace "depot"`)
+		assert.Contains(w, said, "kubectl create namespace depot")
+		assert.False(w, w.exists(&apiextensionsv1.CustomResourceDefinition{}, "", "autoscalers.autoscale.example.com"))
+
+		w.must(w.install(w.umbrella("steps"), "--dry-run=server", "--set=autoscale-operator.watchNamespaces={depot}")...)
+		w.must(w.upgrade(chartDir, "one", "operator-one", "--set=watchNamespaces={shop,operator-one}")...)
+	})
+}
+
 // Where there is no cert-manager the operator issues its certificate itself, and nothing of
 // it is left when it goes.
 func TestAnInstallWithoutCertManager(t *testing.T) {
@@ -173,7 +188,7 @@ func TestAnInstallWithoutCertManager(t *testing.T) {
 		w.unchanged(autoscaler)
 
 		w.must("uninstall", release, "--namespace="+namespace, "--wait")
-		assert.False(w, w.exists(&corev1.Secret{}, namespace, release+"-serving-cert"))
+		assert.False(w, w.exists(&corev1.Secret{}, namespace, release+"-self-managed-cert"))
 	})
 }
 

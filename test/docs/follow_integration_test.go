@@ -254,6 +254,7 @@ func TestAReaderWhoFollowsAPageGetsWhatItSays(t *testing.T) {
 	t.Run("upgrade", func(t *testing.T) {
 		w.following(t, "upgrade", true).holds()
 	})
+	t.Run("runbooks", func(t *testing.T) { w.at(t).runbooks() })
 	t.Run("disaster-recovery", func(t *testing.T) {
 		w := w.following(t, "disaster-recovery", true)
 		a, b := w.holds(), w.binding()

@@ -103,10 +103,16 @@ func (n *Node) Load(ctx context.Context, archive string) error {
 	if err != nil {
 		return err
 	}
-	if err := run(ctx, n.ctr("images", "import", path)); err != nil {
+	if err := run(ctx, n.LoadCommand(path)); err != nil {
 		return fmt.Errorf("load %s: %w", archive, err)
 	}
 	return nil
+}
+
+// LoadCommand is how to import an image archive, by its whole path, as Load does; without
+// one, what its path is to be put behind.
+func (n *Node) LoadCommand(archive ...string) []string {
+	return n.ctr(append([]string{"images", "import"}, archive...)...)
 }
 
 // run starts a program inside the node, which ends with it.

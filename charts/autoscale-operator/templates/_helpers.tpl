@@ -50,9 +50,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
-{{- /* The Secret with the serving certificate of webhooks and metrics. */ -}}
+{{- /* The Secret with the serving certificate of webhooks and metrics. Each mode has its
+own: it belongs to the release, to cert-manager or to neither, so that one cannot go on with
+that of another, and pods of the new mode must not serve what the old one has left. */ -}}
 {{- define "autoscale-operator.certSecret" -}}
-{{- if ne .Values.certificates.mode "provided" -}}
+{{- if eq .Values.certificates.mode "self-managed" -}}
+{{ include "autoscale-operator.fullname" . }}-self-managed-cert
+{{- else if eq .Values.certificates.mode "cert-manager" -}}
 {{ include "autoscale-operator.fullname" . }}-serving-cert
 {{- else if .Values.certificates.secretName -}}
 {{ .Values.certificates.secretName }}
@@ -130,6 +134,19 @@ starts. */ -}}
 {{- if has . $.Values.watchNamespaces }}
 {{- fail (printf "%s watches the namespace %s, which is in this one's watchNamespaces too. Each namespace has one operator" $other .) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* Refuses namespaces that are not there, before anything is made: the operator's rights
+go into them. A chart above may bring them along, and so does --create-namespace with the
+release's own. */ -}}
+{{- define "autoscale-operator.refuseMissingNamespaces" -}}
+{{- if and .Chart.IsRoot .Values.rbac.create (lookup "v1" "Namespace" "" "default") }}
+{{- range .Values.watchNamespaces }}
+{{- if not (or (eq . $.Release.Namespace) (lookup "v1" "Namespace" "" .)) }}
+{{- fail (printf "watchNamespaces: there is no namespace %q, and the operator's rights go into it. Create it first: kubectl create namespace %s" . .) }}
 {{- end }}
 {{- end }}
 {{- end }}
