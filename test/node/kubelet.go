@@ -13,8 +13,8 @@ import (
 )
 
 // kubeletConfig runs on machines with cgroups of version 1, with swap, and with
-// little room on their disks; none of that is what the tests are about. It brings a changed
-// Secret to the pods within seconds, not within a minute or two.
+// little room on their disks; none of that is what the tests are about. By syncFrequency
+// pods see a changed Secret within seconds, not within a minute or two.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
