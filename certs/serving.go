@@ -45,7 +45,7 @@ type Source interface {
 
 // Serving is the certificate that this replica serves with. A new one is served from
 // the next handshake on. One that is of no use (half written, of another key, not
-// signed by the CA beside it) never takes the place of one that is.
+// signed by the CA beside it, not valid at this time) never takes the place of one that is.
 type Serving struct {
 	source Source
 	clock  clock.WithTicker
@@ -120,14 +120,24 @@ func (s *Serving) take(ctx context.Context, pair Pair) error {
 	if err != nil {
 		return fmt.Errorf("the certificate and its key cannot be used: %w", err)
 	}
-	if err := signed(&certificate, pair.CA, s.clock.Now()); err != nil {
+	now := s.clock.Now()
+	if err := signed(&certificate, pair.CA, now); err != nil {
 		return err
+	}
+	// Where nothing that is valid is served, one that is not tells more than none.
+	if leaf := certificate.Leaf; !validAt(leaf, now) && s.Check() == nil {
+		return fmt.Errorf("the certificate is valid from %s to %s; the one before goes on being served",
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	s.mu.Lock()
 	s.pair, s.current = pair, &certificate
 	s.mu.Unlock()
 	log.FromContext(ctx).Info("serving with a new certificate", "notAfter", certificate.Leaf.NotAfter.UTC().Format(time.RFC3339), "serial", certificate.Leaf.SerialNumber.String())
 	return nil
+}
+
+func validAt(leaf *x509.Certificate, now time.Time) bool {
+	return !now.After(leaf.NotAfter) && !now.Before(leaf.NotBefore)
 }
 
 // signed says whether one of these CAs signed the certificate. Whether it is valid at

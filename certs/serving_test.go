@@ -57,6 +57,8 @@ func TestWhatIsOfNoUseNeverReplacesWhatIsServed(t *testing.T) {
 		"half a file":                        {Pair{Cert: after.certPEM[:len(after.certPEM)/2], Key: after.keyPEM}, nil},
 		"files that are gone":                {Pair{}, errors.New("tls.crt is not there")},
 		"a certificate of an unknown signer": {Pair{Cert: stranger.certPEM, Key: stranger.keyPEM, CA: after.bundle()}, nil},
+		"a certificate that has expired":     {issued(t, now.Add(-2*leafLife)).pair(), nil},
+		"a certificate of the future":        {issued(t, now.Add(2*leafLife)).pair(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from.give(tc.pair, tc.err)

@@ -22,30 +22,30 @@ func TestWhoIssuesTheCertificateChangesWithAnUpgrade(t *testing.T) {
 
 		w.must(selfManaged...)
 		autoscaler := w.shop("shop")
-		w.trusts(namespace, own)
+		w.trusts(own)
 
 		w.must(w.upgrade(chartDir, release, namespace, w.atomic())...)
-		w.trusts(namespace, provided)
+		w.trusts(provided)
 		w.unchanged(autoscaler)
 		assert.False(w, w.exists(&corev1.Secret{}, namespace, own), "its CA key is gone")
 
 		w.must(selfManaged...)
-		w.trusts(namespace, own)
+		w.trusts(own)
 		w.unchanged(autoscaler)
 
 		w.must("rollback", release, "2", "--namespace="+namespace, "--wait", "--timeout=90s")
-		w.trusts(namespace, provided)
+		w.trusts(provided)
 		w.unchanged(autoscaler)
 	})
 }
 
 // trusts waits until the API server trusts the CA in a Secret and no other, and checks that
 // what it asks about is admitted then.
-func (w *world) trusts(namespace, secret string) {
+func (w *world) trusts(secret string) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
 		var s corev1.Secret
-		require.NoError(c, w.client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: secret}, &s))
+		require.NoError(c, w.client.Get(w.Context(), client.ObjectKey{Namespace: "scaling", Name: secret}, &s))
 		require.NotEmpty(c, s.Data["tls.crt"])
 		for name, bundle := range w.bundles() {
 			assert.Equal(c, string(s.Data["ca.crt"]), bundle, name)

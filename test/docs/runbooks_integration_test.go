@@ -35,7 +35,7 @@ kubectl -n autoscale-operator-system create secret generic autoscale-operator-se
 `
 
 // runbooks types each command of each runbook, as on call would in a cluster where
-// everything is in order: none is misspelt, and none asks for what is not there.
+// everything is in order: none is misspelled, and none asks for what is not there.
 func (w *world) runbooks() {
 	w.Helper()
 	w.sweep()
@@ -53,7 +53,7 @@ func (w *world) runbooks() {
 	}
 }
 
-// types types the commands of a runbook, one by one.
+// types enters the commands of a runbook, one by one.
 func (w *world) types(book string) {
 	w.Helper()
 	text, err := os.ReadFile(book)

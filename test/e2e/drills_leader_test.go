@@ -28,7 +28,7 @@ func (w *world) losesLeader(from, poll, window int32, how ...string) {
 	dropped := time.Now()
 	w.says(shop, service, v1alpha1.ConditionScalingLimited, v1alpha1.ReasonScaleDownStabilized)
 	half := time.Duration(window) * time.Second / 2
-	w.throughout("the window holds", half-time.Since(dropped), w.keeps(shop, service, from))
+	w.throughout("the window holds", half-time.Since(dropped), w.keeps(service, from))
 
 	leader, err := w.leader(w.Context())
 	require.NoError(w, err)
@@ -115,7 +115,8 @@ func (w *world) admitsAgain() {
 			inRow = 0
 			return err
 		}
-		if inRow++; inRow < row {
+		inRow++
+		if inRow < row {
 			return fmt.Errorf("%d were", inRow)
 		}
 		return nil
@@ -134,7 +135,7 @@ func (w *world) cutsOffAll() {
 	w.asks(4)
 	w.refusesScale(service, service)
 	w.rolls(bystander)
-	w.throughout("nobody decides", aWindow-time.Since(since), w.keeps(shop, service, 8))
+	w.throughout("nobody decides", aWindow-time.Since(since), w.keeps(service, 8))
 	w.refusesScale(service, service)
 	w.asks(8)
 	w.measuresMore(7 * perReplica)
@@ -144,7 +145,7 @@ func (w *world) cutsOffAll() {
 	mend()
 	w.settled()
 	took := time.Since(mended)
-	w.throughout("nothing is removed", aWindow, w.keeps(shop, service, 8))
+	w.throughout("nothing is removed", aWindow, w.keeps(service, 8))
 	w.untouched(since)
 	w.carries(10)
 	w.report("- Both replicas are cut off for %.0f s while the load falls: nothing is written; the guard refuses a person's scale and names the holder; "+

@@ -26,16 +26,16 @@ func (w *world) losesAPod() {
 	require.NoError(w, w.client.Delete(w.Context(), &pods[0]))
 
 	took := w.until("another pod to be Ready", soon, func(context.Context) error {
-		for _, p := range w.record.podsSince(shop, service, since) {
+		for _, p := range w.record.podsSince(since) {
 			if !p.ready.IsZero() {
 				return nil
 			}
 		}
-		return fmt.Errorf("there are %+v", w.record.podsSince(shop, service, since))
+		return fmt.Errorf("there are %+v", w.record.podsSince(since))
 	})
-	w.throughout("the load is the same", 2*drillPoll*time.Second, w.keeps(shop, service, 4))
+	w.throughout("the load is the same", 2*drillPoll*time.Second, w.keeps(service, 4))
 	w.reaches(shop, service, 4, soon)
-	assert.Len(w, w.record.podsSince(shop, service, since), 1)
+	assert.Len(w, w.record.podsSince(since), 1)
 	w.untouched(since)
 	w.report("- A pod of the service is deleted: another one is Ready after %.1f s; the operator wrote nothing.", took.Seconds())
 }
@@ -67,9 +67,9 @@ func (w *world) losesPrometheus() {
 	message := w.says(shop, service, v1alpha1.ConditionMetricsAvailable, prometheus.ReasonUnreachable)
 	w.says(shop, service, v1alpha1.ConditionScalingLimited, v1alpha1.ReasonAllMetricsInvalid)
 	w.asks(3)
-	w.throughout("what is not seen is no reason to go", aWindow, w.keeps(shop, service, 8))
+	w.throughout("what is not seen is no reason to go", aWindow, w.keeps(service, 8))
 	w.asks(14)
-	w.throughout("nor to come", 2*drillPoll*time.Second, w.keeps(shop, service, 8))
+	w.throughout("nor to come", 2*drillPoll*time.Second, w.keeps(service, 8))
 	w.asks(8)
 	away := time.Since(since)
 
@@ -88,7 +88,7 @@ func (w *world) losesPrometheus() {
 			return err
 		}
 		lowest = min(lowest, *a.Status.RecommendedReplicas)
-		return w.keeps(shop, service, 8)(ctx)
+		return w.keeps(service, 8)(ctx)
 	})
 	assert.Less(w, lowest, int32(8), "there were such answers")
 	w.untouched(since)
@@ -106,9 +106,9 @@ func (w *world) cordoned() {
 	w.kubectl("cordon", node.Name)
 	w.Cleanup(func() { w.kubectl("uncordon", node.Name) })
 	w.asks(8)
-	w.until("8 to be wanted", soon, w.keeps(shop, service, 8))
+	w.until("8 to be wanted", soon, w.keeps(service, 8))
 	const while = 3 * drillPoll
-	w.throughout("the load asks for no more", while*time.Second, w.keeps(shop, service, 8))
+	w.throughout("the load asks for no more", while*time.Second, w.keeps(service, 8))
 	_, ready, err := w.counts(w.Context(), shop, service)
 	require.NoError(w, err)
 	assert.EqualValues(w, 4, ready)

@@ -150,7 +150,7 @@ func (w *world) restartsAPIServer() {
 	})
 	led := time.Since(up)
 	w.settled()
-	w.throughout("nothing is removed", aWindow, w.keeps(shop, service, 12))
+	w.throughout("nothing is removed", aWindow, w.keeps(service, 12))
 	w.untouched(since)
 	begun := time.Now()
 	w.carries(14)

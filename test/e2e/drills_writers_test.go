@@ -65,7 +65,7 @@ func (w *world) anotherWriter() {
 		assert.Equal(w, v1alpha1.PhaseHeld, b.Status.Phase, release.name)
 	}
 	w.rolledOut(shop, name)
-	w.throughout("nobody has to put it back", 2*drillPoll*time.Second, w.keeps(shop, name, 4))
+	w.throughout("nobody has to put it back", 2*drillPoll*time.Second, w.keeps(name, 4))
 	w.says(shop, name, v1alpha1.ConditionAbleToScale, v1alpha1.ReasonScaleReady)
 	now, err := w.autoscaler(w.Context(), shop, name)
 	require.NoError(w, err)
@@ -74,7 +74,7 @@ func (w *world) anotherWriter() {
 	w.report("- FC-32 A manifest with `replicas: 1` is applied, client-side and server-side by force, and after each one without: the count stays 4, each release is taken, and the claim is held.")
 }
 
-// applies applies the manifest of a Deployment; a negative count is none.
+// applies sends the manifest of a Deployment; a negative count is none.
 func (w *world) applies(name string, replicas int32, release string, flags ...string) string {
 	w.Helper()
 	d := deployment(shop, name, replicas)

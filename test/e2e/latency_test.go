@@ -26,7 +26,7 @@ func (w *world) scaleUp(since time.Time) scaleUp {
 	served := w.orders().First
 	var up scaleUp
 	changes := slices.DeleteFunc(w.record.since(shop, service, since), func(c change) bool { return c.to < c.from })
-	pods := w.record.podsSince(shop, service, since)
+	pods := w.record.podsSince(since)
 	for i, c := range changes {
 		if i == 0 {
 			up.from = c.from

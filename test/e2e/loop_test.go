@@ -82,7 +82,7 @@ func (w *world) grows(items int, from, to int32) scaleUp {
 	w.reaches(shop, service, to, 2*soon)
 	w.until("every replica to have served", soon, func(context.Context) error {
 		served := w.orders().First
-		for _, p := range w.record.podsSince(shop, service, since) {
+		for _, p := range w.record.podsSince(since) {
 			if served[p.name].IsZero() {
 				return fmt.Errorf("%s has not", p.name)
 			}

@@ -121,13 +121,13 @@ func (r *record) since(namespace, name string, from time.Time) []change {
 	return found
 }
 
-// podsSince are the pods of a Deployment that were made from a time on, in their order.
-func (r *record) podsSince(namespace, app string, from time.Time) []podTimes {
+// podsSince are the pods of the service that were made from a time on, in their order.
+func (r *record) podsSince(from time.Time) []podTimes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []podTimes
 	for _, p := range r.pods {
-		if p.namespace == namespace && p.app == app && !p.created.Before(from) {
+		if p.namespace == shop && p.app == service && !p.created.Before(from) {
 			found = append(found, *p)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -130,11 +129,10 @@ func (w *world) remove(objects ...client.Object) {
 	}
 	for _, o := range objects {
 		require.NoError(w, poll(ctx, soon, func(ctx context.Context) error {
-			err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o)
-			if client.IgnoreNotFound(err) == nil && err != nil {
-				return nil
+			if err := w.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return client.IgnoreNotFound(err)
 			}
-			return errors.Join(err, fmt.Errorf("%T %s is still there", o, o.GetName()))
+			return fmt.Errorf("%T %s is still there", o, o.GetName())
 		}))
 	}
 }
@@ -220,10 +218,10 @@ func (w *world) reaches(namespace, name string, count int32, within time.Duratio
 	})
 }
 
-// keeps is for throughout: a Deployment has a count.
-func (w *world) keeps(namespace, name string, count int32) func(context.Context) error {
+// keeps is for throughout: a Deployment of the shop has a count.
+func (w *world) keeps(name string, count int32) func(context.Context) error {
 	return func(ctx context.Context) error {
-		wanted, _, err := w.counts(ctx, namespace, name)
+		wanted, _, err := w.counts(ctx, shop, name)
 		if err == nil && wanted != count {
 			err = fmt.Errorf("%s has %d replicas, not %d", name, wanted, count)
 		}

@@ -7,13 +7,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -103,7 +103,11 @@ func (g *generator) order(items int) {
 }
 
 func (g *generator) post(items int) (string, error) {
-	response, err := g.client.PostForm(g.to, url.Values{"items": {strconv.Itoa(items)}})
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, g.to+"?items="+strconv.Itoa(items), http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := g.client.Do(request)
 	if err != nil {
 		return "", err
 	}

@@ -83,7 +83,8 @@ func order(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func tellReady(w http.ResponseWriter, _ *http.Request) {
-	if !ready.Load() {
-		http.Error(w, "it starts", http.StatusServiceUnavailable)
+	if ready.Load() {
+		return
 	}
+	http.Error(w, "it starts", http.StatusServiceUnavailable)
 }
