@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +24,15 @@ import (
 
 // caches tell which kinds are not there yet, and why. An informer that may list and
 // not watch has synced and then stands still, so each one is asked whether it watches.
+//
+// An operator of some namespaces does not stand still in all of them because of one: it
+// may be deleted, and the rights in it with it.
 type caches struct {
+	// namespaces that are watched; none stands for all.
+	namespaces []string
+	// gone says that a namespace does not exist.
+	gone func(ctx context.Context, namespace string) bool
+
 	mu  sync.Mutex
 	all []*cached
 }
@@ -36,6 +45,8 @@ type cached struct {
 	watching bool
 	// failure of the last list or watch.
 	failure error
+	// aside: it was taken for empty, and that was logged.
+	aside bool
 }
 
 // open begins to fill the caches of all kinds that the operator reads, on every
@@ -61,10 +72,14 @@ func (c *caches) newInformer(from toolscache.ListerWatcher, obj runtime.Object, 
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := source.ListWithContext(ctx, o)
-			if err != nil {
-				c.failed(entry, err)
+			if err == nil {
+				return list, nil
 			}
-			return list, err
+			c.failed(entry, err)
+			if c.setAside(ctx, entry, err) {
+				return &metav1.List{}, nil
+			}
+			return nil, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			opened, err := source.WatchWithContext(ctx, o)
@@ -97,16 +112,55 @@ func (c *caches) failed(entry *cached, err error) {
 func (c *caches) watches(entry *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	entry.watching, entry.failure = true, nil
+	entry.watching, entry.failure, entry.aside = true, nil, false
 }
 
-// check is a readiness check: it names the kinds that are not up to date.
+// refusedIn is the watched namespace that a list or watch is forbidden in, by what the API
+// server's authorization says; empty for anything else.
+func (c *caches) refusedIn(err error) string {
+	if !apierrors.IsForbidden(err) {
+		return ""
+	}
+	for _, name := range c.namespaces {
+		if strings.Contains(err.Error(), fmt.Sprintf("in the namespace %q", name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// setAside says whether a kind is taken for empty in a namespace where it may not be
+// listed: at the start, so that the others are managed, and later if the namespace has
+// gone. What was listed before otherwise stays as it was: rights that are lost for a
+// moment are no deletion.
+func (c *caches) setAside(ctx context.Context, entry *cached, err error) bool {
+	namespace := c.refusedIn(err)
+	if namespace == "" || entry.informer.HasSynced() && !c.gone(ctx, namespace) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !entry.aside {
+		entry.aside = true
+		ctrl.Log.WithName("caches").Error(err, "nothing is managed in this namespace; create it and its roles again, or take it out of watchNamespaces",
+			"namespace", namespace, "kind", entry.kind)
+	}
+	return true
+}
+
+// check is a readiness check: it names the kinds that are not up to date. One that is
+// refused in a namespace is no matter while it is up to date in another one.
 func (c *caches) check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	current := map[string]bool{}
+	for _, entry := range c.all {
+		current[entry.kind] = current[entry.kind] || entry.watching && entry.informer.HasSynced()
+	}
 	var missing []string
 	for _, entry := range c.all {
-		if entry.watching && entry.informer.HasSynced() {
+		synced := entry.informer.HasSynced()
+		if synced && (entry.watching || current[entry.kind] && c.refusedIn(entry.failure) != "") {
 			continue
 		}
 		why := "being listed"

@@ -11,6 +11,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -50,9 +51,17 @@ func newProcess(config *rest.Config, o *options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{options: o, probes: &probes{log: ctrl.Log.WithName("readiness")}, caches: &caches{}, serving: serving}
+	p := &process{options: o, probes: &probes{log: ctrl.Log.WithName("readiness")}, caches: &caches{namespaces: o.watchNamespaces}, serving: serving}
+	p.caches.gone = p.isGone
 	p.mgr, err = newManager(config, o, p)
 	return p, err
+}
+
+// isGone says that a namespace does not exist, if that can be told. It is asked when the
+// manager runs.
+func (p *process) isGone(ctx context.Context, namespace string) bool {
+	err := p.mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	return apierrors.IsNotFound(err)
 }
 
 func newManager(config *rest.Config, o *options, p *process) (manager.Manager, error) {

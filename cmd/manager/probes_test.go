@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +77,9 @@ func (s *stored) allow(toList, toWatch error) {
 func (s *stored) List(metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &appsv1.DeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, s.list
+	return &appsv1.DeploymentList{
+		ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []appsv1.Deployment{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}},
+	}, s.list
 }
 
 func (s *stored) Watch(o metav1.ListOptions) (watch.Interface, error) {
@@ -124,6 +127,54 @@ func TestFC38AKindThatCannotBeWatchedIsNamedWithThePermissionThatIsMissing(t *te
 			require.Eventually(t, says("not synced: Deployment (deployments.apps is forbidden: cannot watch)"), 20*time.Second, time.Millisecond, "taken away later")
 		})
 	}
+}
+
+// An operator of two namespaces may no longer look into one of them: it has been deleted,
+// or only its role has.
+func TestANamespaceThatIsRefusedStopsNoOther(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "",
+		errors.New(`User "operator" cannot list resource "deployments" in API group "apps" in the namespace "staging"`))
+	var deleted atomic.Bool
+	begin := func(t *testing.T, production, staging error) (*caches, *stored, toolscache.SharedIndexInformer) {
+		t.Helper()
+		c := &caches{namespaces: []string{"production", "staging"}, gone: func(context.Context, string) bool { return deleted.Load() }}
+		server := &stored{list: staging, watch: staging}
+		for _, from := range []*stored{{list: production, watch: production}, server} {
+			informer := c.newInformer(from, &appsv1.Deployment{}, 0, toolscache.Indexers{})
+			go informer.RunWithContext(t.Context())
+			if from == server {
+				return c, server, informer
+			}
+		}
+		panic("there are two")
+	}
+	ready := func(c *caches) func() bool { return func() bool { return c.check() == nil } }
+
+	t.Run("at the start", func(t *testing.T) {
+		c, server, informer := begin(t, nil, refused)
+		require.Eventually(t, ready(c), 20*time.Second, time.Millisecond)
+		server.allow(nil, nil)
+		require.Eventually(t, func() bool { return len(informer.GetStore().List()) == 1 }, 40*time.Second, time.Millisecond, "when it may be seen again, it is")
+	})
+	t.Run("later, when its role has gone: what is known stays", func(t *testing.T) {
+		c, server, informer := begin(t, nil, nil)
+		require.Eventually(t, ready(c), 20*time.Second, time.Millisecond)
+		server.allow(refused, refused)
+		require.Never(t, func() bool { return c.check() != nil || len(informer.GetStore().List()) != 1 }, 2*time.Second, 10*time.Millisecond)
+		deleted.Store(true)
+		require.Eventually(t, func() bool { return len(informer.GetStore().List()) == 0 }, 40*time.Second, time.Millisecond, "and goes with the namespace")
+		require.NoError(t, c.check())
+	})
+	t.Run("in all of them", func(t *testing.T) {
+		other := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "", errors.New(`cannot list in the namespace "production"`))
+		c, _, informer := begin(t, other, refused)
+		require.Eventually(t, informer.HasSynced, 20*time.Second, time.Millisecond)
+		require.ErrorContains(t, c.check(), `in the namespace "staging"`)
+	})
+	t.Run("for another reason", func(t *testing.T) {
+		c, _, informer := begin(t, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", errors.New("at the cluster scope")))
+		require.Never(t, func() bool { return informer.HasSynced() || c.check() == nil }, time.Second, 10*time.Millisecond)
+	})
 }
 
 func TestAProcessThatIsToEndServesAWhileAndIsNotReadyMeanwhile(t *testing.T) {

@@ -203,3 +203,45 @@ func TestAnAutoScalerElsewhereIsRefusedByAnOperatorOfSomeNamespaces(t *testing.T
 	require.Error(t, err)
 	assert.ErrorContains(t, err, "this operator watches bank, shop, and not namespace art")
 }
+
+// A namespace may be deleted, with the roles in it, and made again without them. The
+// operator starts, manages the others, and comes to it when it may.
+func TestANamespaceWithoutRightsStopsNoOther(t *testing.T) {
+	s := newStarting(t)
+	metrics := fixture.NewMetricServer(t)
+	metrics.Value(400)
+	for _, name := range []string{"bank", "shop"} {
+		require.NoError(t, s.client.Create(t.Context(), namespace(name)))
+		require.NoError(t, s.client.Create(t.Context(), builders.Deployment(name, "web", 2)))
+	}
+	var whole rbacv1.ClusterRole
+	require.NoError(t, s.client.Get(t.Context(), client.ObjectKey{Name: "autoscale-operator"}, &whole))
+	s.grant(install.Namespace, leases)
+	s.confine("bank")
+
+	o := operatortest.Start(t, s.controlPlane, operatortest.Options{
+		Config: "endpoints: [{name: main, url: '" + metrics.URL() + "'}]", Args: []string{"--watch-namespaces=bank,shop,gone"},
+	})
+
+	require.NoError(t, s.client.Create(t.Context(), builders.MakeMetricProfile("total").Obj()))
+	follows := func(namespace string) func() bool {
+		return func() bool {
+			a := builders.MakeAutoScaler(namespace, "web").Poll(5).Metric("load", "total", "100").Obj()
+			d := builders.Deployment(namespace, "web", 0)
+			return client.IgnoreAlreadyExists(s.client.Create(t.Context(), a)) == nil &&
+				s.client.Get(t.Context(), client.ObjectKeyFromObject(d), d) == nil && *d.Spec.Replicas == 4
+		}
+	}
+	require.Eventually(t, follows("bank"), 60*time.Second, 50*time.Millisecond)
+	err := s.client.Create(t.Context(), builders.MakeAutoScaler("shop", "web").Metric("load", "total", "100").Obj())
+	require.ErrorContains(t, err, "could not look up", "what cannot be looked at is not admitted")
+	for _, name := range []string{"shop", "gone"} {
+		assert.Regexp(t, `nothing is managed in this namespace.*"namespace":"`+name+`"`, o.Log())
+	}
+
+	s.grant("shop", whole.Rules)
+
+	require.Eventually(t, follows("shop"), 90*time.Second, 50*time.Millisecond, "with the rights it is managed")
+	_, err = o.Ready(t.Context())
+	assert.NoError(t, err)
+}
