@@ -51,11 +51,15 @@ type Managers struct {
 	listeners []func(namespace, target string)
 }
 
-// managerKind is one kind of replica managers. Each look gives the manager of that
-// kind with the least name, or nil.
+// managerKind is one kind of replica managers.
 type managerKind interface {
+	// find gives the manager of a Deployment with the least name, or nil.
 	find(ctx context.Context, namespace, target string) (*ManagerError, error)
-	findLive(ctx context.Context, namespace, target string) (*ManagerError, error)
+	// eachLive lists the managers of a namespace, or of all, with each of their
+	// Deployments, in the order of the API server, until found says true.
+	eachLive(ctx context.Context, namespace string, found func(*ManagerError) bool) error
+	// resource is what messages call the kind.
+	resource() string
 }
 
 // ManagersOptions are what Managers need.
@@ -106,7 +110,39 @@ func (m *Managers) Find(ctx context.Context, namespace, target string) error {
 
 // FindLive is Find by live lists of the namespace, never from a cache.
 func (m *Managers) FindLive(ctx context.Context, namespace, target string) error {
-	return m.first(func(k managerKind) (*ManagerError, error) { return k.findLive(ctx, namespace, target) })
+	return m.first(func(k managerKind) (*ManagerError, error) { return findLive(ctx, k, namespace, target) })
+}
+
+func findLive(ctx context.Context, kind managerKind, namespace, target string) (*ManagerError, error) {
+	var conflict *ManagerError
+	err := kind.eachLive(ctx, namespace, func(m *ManagerError) bool {
+		if m.Target == target {
+			conflict = m
+		}
+		return conflict != nil
+	})
+	if err != nil {
+		return nil, lookFailure(kind, namespace, target, err)
+	}
+	return conflict, nil
+}
+
+func lookFailure(kind managerKind, namespace, target string, err error) error {
+	return fmt.Errorf("looking for %s of Deployment %s/%s: %w", kind.resource(), namespace, target, err)
+}
+
+// EachLive calls f with every replica manager of a namespace, or of all where it is
+// empty, and each Deployment that it targets, by live lists. An error tells the kinds
+// that could not be listed; those that could have been told of.
+func (m *Managers) EachLive(ctx context.Context, namespace string, f func(*ManagerError)) error {
+	var errs []error
+	for _, kind := range m.kinds {
+		err := kind.eachLive(ctx, namespace, func(found *ManagerError) bool { f(found); return false })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("looking for %s: %w", kind.resource(), err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // first gives the first conflict. A kind that could not be looked at matters only

@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ type hpas struct {
 func (h *hpas) find(ctx context.Context, namespace, target string) (*ManagerError, error) {
 	var list autoscalingv2.HorizontalPodAutoscalerList
 	if err := h.cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{HPATarget: target}); err != nil {
-		return nil, hpaFailure(namespace, target, err)
+		return nil, lookFailure(h, namespace, target, err)
 	}
 	var least *autoscalingv2.HorizontalPodAutoscaler
 	for i := range list.Items {
@@ -56,29 +57,18 @@ func (h *hpas) find(ctx context.Context, namespace, target string) (*ManagerErro
 	return hpaConflict(least, target), nil
 }
 
-func (h *hpas) findLive(ctx context.Context, namespace, target string) (*ManagerError, error) {
+func (h *hpas) eachLive(ctx context.Context, namespace string, found func(*ManagerError) bool) error {
 	page := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		list := &autoscalingv2.HorizontalPodAutoscalerList{}
 		return list, h.live.List(ctx, list, client.InNamespace(namespace), client.Limit(o.Limit), client.Continue(o.Continue))
 	}
-	var conflict *ManagerError
-	err := eachItem(ctx, page, func(obj runtime.Object) bool {
+	return eachItem(ctx, page, func(obj runtime.Object) bool {
 		hpa, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-		if !ok {
-			return false
-		}
-		for _, name := range IndexHPA(hpa) {
-			if name == target {
-				conflict = hpaConflict(hpa, target)
-			}
-		}
-		return conflict != nil
+		return ok && slices.ContainsFunc(IndexHPA(hpa), func(target string) bool { return found(hpaConflict(hpa, target)) })
 	})
-	if err != nil {
-		return nil, hpaFailure(namespace, target, err)
-	}
-	return conflict, nil
 }
+
+func (h *hpas) resource() string { return HPAKind + "s" }
 
 func hpaConflict(hpa *autoscalingv2.HorizontalPodAutoscaler, target string) *ManagerError {
 	e := &ManagerError{Namespace: hpa.Namespace, Target: target, Kind: HPAKind, Resource: "hpa", Name: hpa.Name}
@@ -86,8 +76,4 @@ func hpaConflict(hpa *autoscalingv2.HorizontalPodAutoscaler, target string) *Man
 		e.MadeBy = fmt.Sprintf("%s %q", by.Kind, by.Name)
 	}
 	return e
-}
-
-func hpaFailure(namespace, target string, err error) error {
-	return fmt.Errorf("looking for HorizontalPodAutoscalers of Deployment %s/%s: %w", namespace, target, err)
 }

@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,11 +86,11 @@ func (r *registeredKind) find(ctx context.Context, namespace, target string) (*M
 	case presence == absent:
 		return nil, nil
 	case watch == nil || !watch.informer.HasSynced():
-		return r.findLive(ctx, namespace, target)
+		return findLive(ctx, r, namespace, target)
 	}
 	found, err := watch.informer.GetIndexer().ByIndex(managerTarget, indexValue(namespace, target))
 	if err != nil {
-		return nil, fmt.Errorf("looking up %s of Deployment %s/%s: %w", r.config.resource(), namespace, target, err)
+		return nil, lookFailure(r, namespace, target, err)
 	}
 	var least *managerObject
 	for _, obj := range found {
@@ -103,34 +104,28 @@ func (r *registeredKind) find(ctx context.Context, namespace, target string) (*M
 	return r.conflict(namespace, target, least.Name), nil
 }
 
-func (r *registeredKind) findLive(ctx context.Context, namespace, target string) (*ManagerError, error) {
+func (r *registeredKind) eachLive(ctx context.Context, namespace string, found func(*ManagerError) bool) error {
 	page := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.objects().Namespace(namespace).List(ctx, o)
 	}
-	var conflict *ManagerError
+	ended := false
 	err := eachItem(ctx, page, func(obj runtime.Object) bool {
 		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return false
-		}
-		for _, name := range r.deployments(ctx, u) {
-			if name == target {
-				conflict = r.conflict(namespace, target, u.GetName())
-			}
-		}
-		return conflict != nil
+		ended = ok && slices.ContainsFunc(r.deployments(ctx, u), func(target string) bool {
+			return found(r.conflict(u.GetNamespace(), target, u.GetName()))
+		})
+		return ended
 	})
 	switch {
 	case apierrors.IsNotFound(err): // the kind is not served
-		return nil, nil
-	case err == nil && conflict == nil && ctx.Err() != nil: // some expressions may have been cut short
-		err = ctx.Err()
+		return nil
+	case err == nil && !ended: // some expressions may have been cut short
+		return ctx.Err()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for %s of Deployment %s/%s: %w", r.config.resource(), namespace, target, err)
-	}
-	return conflict, nil
+	return err
 }
+
+func (r *registeredKind) resource() string { return r.config.resource() }
 
 func (r *registeredKind) conflict(namespace, target, name string) *ManagerError {
 	return &ManagerError{Namespace: namespace, Target: target, Kind: r.config.Kind, Resource: r.config.resource(), Name: name}

@@ -20,6 +20,7 @@ import (
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/cmd/internal/config"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/scaling/spec"
@@ -73,7 +74,7 @@ func inOneLine(err error) string {
 
 // run returns when the process has ended its work, some time after stopping is done.
 func run(stopping context.Context, o *options) error {
-	cfg, err := loadConfig(o.config)
+	cfg, err := config.Load(o.config)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ type process struct {
 }
 
 // equip gives the manager everything that it runs.
-func (p *process) equip(ctx context.Context, cfg *config, source *prometheus.Client) error {
+func (p *process) equip(ctx context.Context, cfg *config.Config, source *prometheus.Client) error {
 	if err := controller.AddIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (p *process) equip(ctx context.Context, cfg *config, source *prometheus.Cli
 	}
 	arbiter := &binding.Arbiter{
 		Live: p.mgr.GetAPIReader(), Writer: p.mgr.GetClient(), Clock: clock.RealClock{}, Grace: binding.DefaultGrace, Managers: managers,
-		Usable: func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, cfg.limits())) == 0 },
+		Usable: func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, cfg.Bounds())) == 0 },
 	}
 	if err := addWebhooks(p.mgr, cfg, p.options, arbiter, managers); err != nil {
 		return err

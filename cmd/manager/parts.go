@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/cmd/internal/config"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/scaling/prometheus"
 	"example.com/platform/autoscale-operator/webhook"
 )
 
 // newManagers watches the other replica managers on every replica.
-func newManagers(mgr ctrl.Manager, cfg *config, o *options) (*binding.Managers, error) {
+func newManagers(mgr ctrl.Manager, cfg *config.Config, o *options) (*binding.Managers, error) {
 	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func newManagers(mgr ctrl.Manager, cfg *config, o *options) (*binding.Managers, 
 	managers, err := binding.NewManagers(binding.ManagersOptions{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Dynamic: objects, Discovery: clientset.Discovery(),
-		Registered: cfg.Managers.registered(), Namespaces: o.watchNamespaces, Clock: clock.RealClock{},
+		Registered: cfg.Managers.Registered(), Namespaces: o.watchNamespaces, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, err
@@ -41,18 +42,18 @@ func newManagers(mgr ctrl.Manager, cfg *config, o *options) (*binding.Managers, 
 }
 
 // addWebhooks serves admission on every replica.
-func addWebhooks(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers) error {
-	defaults, err := cfg.Defaults.defaults()
+func addWebhooks(mgr ctrl.Manager, cfg *config.Config, o *options, arbiter *binding.Arbiter, managers *binding.Managers) error {
+	defaults, err := cfg.Defaults.Values()
 	if err != nil {
 		return err
 	}
-	platformRules, err := cfg.Rules.compile(defaults)
+	platformRules, err := cfg.Rules.Compile(defaults)
 	if err != nil {
 		return err
 	}
 	autoscalers := &webhook.AutoScalerValidator{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Arbiter: arbiter, Managers: managers,
-		Limits: cfg.limits(), Defaults: defaults, Rules: platformRules, FieldManager: controller.FieldManager,
+		Limits: cfg.Bounds(), Defaults: defaults, Rules: platformRules, FieldManager: controller.FieldManager,
 		Namespaces: o.watchNamespaces,
 	}
 	if cfg.Claims.RequirePermission {
@@ -63,17 +64,17 @@ func addWebhooks(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arb
 		autoscalers.Access = clientset.AuthorizationV1().SubjectAccessReviews()
 	}
 	return webhook.SetupWithManager(mgr, autoscalers, &webhook.MetricProfileValidator{
-		Endpoints: cfg.endpointNames(), Cached: mgr.GetClient(), Namespaces: o.watchNamespaces,
+		Endpoints: cfg.EndpointNames(), Cached: mgr.GetClient(), Namespaces: o.watchNamespaces,
 	})
 }
 
 // addReconcilers runs the reconcilers on the leader, and what asks the metrics for
 // them: an operator that decides nothing need not know anything.
-func addReconcilers(mgr ctrl.Manager, cfg *config, o *options, arbiter *binding.Arbiter, managers *binding.Managers, source *prometheus.Client) error {
+func addReconcilers(mgr ctrl.Manager, cfg *config.Config, o *options, arbiter *binding.Arbiter, managers *binding.Managers, source *prometheus.Client) error {
 	telemetry := controller.NewTelemetry(mgr.GetClient(), clock.RealClock{})
 	autoscalers := &controller.Reconciler{
 		Client: mgr.GetClient(), Arbiter: arbiter, Managers: managers, Telemetry: telemetry,
-		Events: mgr.GetEventRecorder(controller.FieldManager), Limits: cfg.limits(), Clock: clock.RealClock{},
+		Events: mgr.GetEventRecorder(controller.FieldManager), Limits: cfg.Bounds(), Clock: clock.RealClock{},
 		Jitter: func(d time.Duration) time.Duration { return wait.Jitter(d, 0.05) },
 	}
 	sampler := prometheus.NewSampler(source, prometheus.SamplerOptions{

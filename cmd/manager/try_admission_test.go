@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,35 @@ func TestAdmissionIsTriedUntilTheWebhookRefuses(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, out.String(), "admission works")
 			assert.Contains(t, out.String(), "there is no such MetricProfile")
+		})
+	}
+}
+
+func TestTheEndOfTheTimeIsNoAnswerWhereThereWasOne(t *testing.T) {
+	down := apierrors.NewInternalError(errors.New(`failed calling webhook: no endpoints available for service "autoscale-operator-webhook"`))
+	for name, tc := range map[string]struct {
+		answered int // tries, before one that has no answer
+		want     string
+	}{
+		"an answer, then none": {1, "the webhook did not answer: Internal error occurred: failed calling webhook: no endpoints available"},
+		"never an answer":      {0, "the webhook did not answer: context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			c := fake.NewClientBuilder().WithScheme(newScheme()).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
+					if tries++; tries <= tc.answered {
+						return down
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				},
+			}).Build()
+
+			err := tryUntilRefused(t.Context(), c, "shop", time.Millisecond, 200*time.Millisecond, io.Discard)
+
+			require.ErrorContains(t, err, tc.want)
+			assert.Equal(t, tc.answered+1, tries)
 		})
 	}
 }

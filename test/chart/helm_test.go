@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"example.com/platform/autoscale-operator/test/cluster/binaries"
 )
@@ -119,19 +121,24 @@ func valueSets(t *testing.T) map[string]string {
 	return sets
 }
 
-// decode reads the objects of manifests.
+// decode reads the objects of manifests. A key that is there twice is an error: helm takes
+// it, and kubectl kustomize does not.
 func decode(t require.TestingT, manifests string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
-	for decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096); ; {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(o)
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests))); ; {
+		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
 		require.NoError(t, err, manifests)
-		if len(o.Object) > 0 {
-			objects = append(objects, o)
+		object, err := yaml.YAMLToJSONStrict(document)
+		require.NoError(t, err, string(document))
+		if string(object) == "null" { // nothing but comments
+			continue
 		}
+		o := &unstructured.Unstructured{}
+		require.NoError(t, o.UnmarshalJSON(object), string(document))
+		objects = append(objects, o)
 	}
 }
 

@@ -141,25 +141,31 @@ func get(value any, path []string) any {
 	return value
 }
 
-// TestEveryValueReachesATemplate changes each value by itself and wants another result.
+// TestEveryValueReachesATemplate changes each value by itself and wants another result,
+// which may be that it does not go with the others.
 func TestEveryValueReachesATemplate(t *testing.T) {
 	h := newHelm(t, both[1])
 	root := readSchema(t)
 	dir := t.TempDir()
 	defaults := readValues(t, filepath.Join(chartDir, "values.yaml"))
-	render := func(t *testing.T, values any, flags ...string) string {
+	render := func(t *testing.T, values any, flags ...string) (output, complaint string) {
 		t.Helper()
 		data, err := yaml.Marshal(values)
 		require.NoError(t, err)
 		path := filepath.Join(dir, "values.yaml")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		// The other values need not be of use, only to be seen.
-		return h.template(t, append(flags, "--values="+path, "--skip-schema-validation")...)
+		output, complaint, err = h.tryTemplate(t, append(flags, "--values="+path, "--skip-schema-validation")...)
+		if err != nil {
+			require.Contains(t, complaint, "execution error at", "a template has failed, and none has refused")
+		}
+		return output, complaint
 	}
 	const small = "--set=crds.enabled=false"
 	for set, path := range valueSets(t) {
 		values := readValues(t, path)
-		before := render(t, values, small)
+		before, refusal := render(t, values, small)
+		require.Empty(t, refusal)
 		for _, leaf := range leaves(values, nil) {
 			t.Run(set+" "+strings.Join(leaf, "."), func(t *testing.T) {
 				s := root
@@ -168,11 +174,17 @@ func TestEveryValueReachesATemplate(t *testing.T) {
 				}
 				changed := with(values, leaf, func(value any) any { return another(value, get(defaults, leaf), s.resolve(root)) })
 				if leaf[0] == "crds" {
-					assert.NotEqual(t, render(t, values), render(t, changed))
+					crds, _ := render(t, values)
+					without, _ := render(t, changed)
+					assert.NotEqual(t, crds, without)
 					return
 				}
+				after, refusal := render(t, changed, small)
 				// Not NotEqual, which would print both.
-				assert.False(t, before == render(t, changed, small), "nothing is made of it")
+				assert.False(t, before == after, "nothing is made of it")
+				if refusal != "" {
+					assert.Contains(t, refusal, leaf[0])
+				}
 			})
 		}
 	}
@@ -274,7 +286,10 @@ func TestATypingMistakeIsRefusedWhereverItIs(t *testing.T) {
 
 func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
 	h := newHelm(t, both[1])
-	const endpoint = "config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0]."
+	const (
+		endpoint = "config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0]."
+		oauth2   = endpoint + "oauth2.client_id=a,config.endpoints[0].oauth2.client_secret_file=/a,config.endpoints[0].oauth2.token_url="
+	)
 	for name, tc := range map[string]struct{ value, want string }{
 		"no replica":                        {"replicaCount=0", "replicaCount"},
 		"an unknown mode of the guard":      {"guard.modes.scale=deny", "scale"},
@@ -283,6 +298,19 @@ func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
 		"a password in the clear":           {endpoint + "basic_auth.password=secret", "basic_auth"},
 		"a token in the clear":              {endpoint + "authorization.credentials=secret", "authorization"},
 		"credentials in a URL":              {"config.endpoints[0].name=a,config.endpoints[0].url=http://user:secret@b", "url"},
+		"credentials in a token's URL":      {oauth2 + "http://user:secret@b/token", "token_url"},
+		"a query in a token's URL":          {oauth2 + "http://b/token?key=secret", "token_url"},
+		"a header with credentials":         {endpoint + "http_headers.authorization.values={secret}", "config.endpoints[0].http_headers.authorization: the operator does not start"},
+		"a proxy's header with credentials": {endpoint + "http_headers.Proxy-Authorization.files={/a}", "http_headers.Proxy-Authorization: the operator does not start"},
+		"a file of no Secret":               {endpoint + "authorization.credentials_file=prometheus/token", `config.endpoints[0].authorization.credentials_file: no Secret of endpointSecrets brings the file "prometheus/token"`},
+		"a file of another Secret":          {endpoint + "http_headers.X-Key.files={a/b},endpointSecrets[0].name=a,endpointSecrets[0].keys={c}", `http_headers.X-Key.files: no Secret of endpointSecrets brings the file "a/b"`},
+		"webhooks on the probes' port":      {"webhook.port=8081", "healthPort is 8081, and so is webhook.port"},
+		"metrics on the webhooks' port":     {"metrics.port=9443", "metrics.port is 9443, and so is webhook.port"},
+		"a label that selects the pods":     {`podLabels.app\.kubernetes\.io/instance=x`, "podLabels has app.kubernetes.io/instance"},
+		"a ServiceMonitor of no metrics":    {"metrics.enabled=false,metrics.serviceMonitor.enabled=true", "Set metrics.enabled to true, or metrics.serviceMonitor.enabled to false"},
+		"alerts of no metrics":              {"metrics.enabled=false,metrics.prometheusRule.enabled=true", "metrics.prometheusRule.enabled is true and"},
+		"a dashboard of no metrics":         {"metrics.enabled=false,metrics.dashboard.enabled=true", "metrics.dashboard.enabled is true and"},
+		"every port in place of none":       {"networkPolicy.enabled=true,networkPolicy.apiServerPorts=null", "networkPolicy.apiServerPorts is empty"},
 		"a digest that is none":             {"image.digest=latest", "digest"},
 		"an unknown issuer of certificates": {"certificates.mode=manual", "mode"},
 		"a quantity that hangs a parser":    {"resources.limits.memory=1e-2147483648", "memory"},
@@ -294,6 +322,22 @@ func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
 			require.Error(t, err)
 			assert.Contains(t, complaint, tc.want)
 		})
+	}
+}
+
+// What looks like the values above and is meant.
+func TestValuesThatAreMeantAreTaken(t *testing.T) {
+	h := newHelm(t, both[1])
+	const endpoint = "config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0]."
+	for name, value := range map[string]string{
+		"the token of the pod's own account":          endpoint + "authorization.credentials_file=/var/run/secrets/kubernetes.io/serviceaccount/token",
+		"a file of a Secret, by another way":          endpoint + "tls_config.ca_file=./a/ca.crt,endpointSecrets[0].name=a,endpointSecrets[0].keys={ca.crt}",
+		"a parameter that is called as a file is":     endpoint + "oauth2.client_id=a,config.endpoints[0].oauth2.client_secret_file=/a,config.endpoints[0].oauth2.token_url=http://b/t,config.endpoints[0].oauth2.endpoint_params.a_file=b",
+		"the probes' port for metrics that are off":   "metrics.enabled=false,metrics.port=8081",
+		"no port of the API server without a policy":  "networkPolicy.apiServerPorts=null",
+		"a label that is close to the selector's own": `podLabels.app\.kubernetes\.io/part-of=x`,
+	} {
+		t.Run(name, func(t *testing.T) { h.template(t, "--set="+value) })
 	}
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/test/builders"
+	"example.com/platform/autoscale-operator/test/cluster/binaries"
 )
 
 // withoutOperator takes the operator away and goes on with the life of a cluster.
@@ -52,7 +54,17 @@ func (w *world) withoutOperator() {
 		w.apiServerRestarts()
 		w.rolls(bystander)
 	})
-	w.do("the held count is kept", func(w *world) { w.refusesScale(service, service) })
+	w.do("the held count is kept", func(w *world) {
+		// An API server that has just started has not read the ScaleGuards yet.
+		took := w.until("the guard to be back", soon, func(ctx context.Context) error {
+			if _, err := w.run(w.tools.Path(binaries.Kubectl), "--namespace="+shop, "scale", "deployment", service, "--replicas=1", "--dry-run=server"); err == nil {
+				return errors.New("a person may scale")
+			}
+			return ctx.Err()
+		})
+		w.refusesScale(service, service)
+		w.report("- FC-37 The guard is back %.1f s after the API server, without the operator", took.Seconds())
+	})
 	w.do("specs of AutoScalers wait, and nothing else of them", func(w *world) { w.changesWithoutOperator(leaving) })
 	w.untouched(since)
 	away := time.Since(since)

@@ -6,8 +6,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"debug/buildinfo"
 	"debug/elf"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -93,6 +95,8 @@ func TestEveryFileHasItsSum(t *testing.T) {
 	assert.Equal(t, there, summed)
 	v := released(t)
 	assert.ElementsMatch(t, []string{
+		plugin + "_" + v + "_linux_amd64.tar.gz", plugin + "_" + v + "_linux_arm64.tar.gz", plugin + "_" + v + "_windows_amd64.tar.gz",
+		plugin + "_" + v + "_darwin_amd64.tar.gz", plugin + "_" + v + "_darwin_arm64.tar.gz", krewFile,
 		product + "_" + v + "_image.tar",
 		product + "_" + v + "_linux_amd64", product + "_" + v + "_linux_amd64.cdx.json",
 		product + "_" + v + "_linux_arm64", product + "_" + v + "_linux_arm64.cdx.json",
@@ -227,18 +231,7 @@ func TestTheDockerfilesCommandBuildsTheSameProgram(t *testing.T) {
 }
 
 func TestTheChartBearsTheVersion(t *testing.T) {
-	files := map[string][]byte{}
-	in, err := gzip.NewReader(bytes.NewReader(content(t, filepath.Join(dist(t), product+"-"+strings.TrimPrefix(released(t), "v")+".tgz"))))
-	require.NoError(t, err)
-	for members := tar.NewReader(in); ; {
-		header, err := members.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		files[header.Name], err = io.ReadAll(members)
-		require.NoError(t, err)
-	}
+	files := unpacked(t, content(t, filepath.Join(dist(t), product+"-"+strings.TrimPrefix(released(t), "v")+".tgz")))
 
 	var chart struct{ Name, Version, AppVersion string }
 	require.NoError(t, yaml.Unmarshal(files[product+"/Chart.yaml"], &chart))
@@ -246,6 +239,52 @@ func TestTheChartBearsTheVersion(t *testing.T) {
 	assert.Equal(t, strings.TrimPrefix(released(t), "v"), chart.Version)
 	assert.Equal(t, released(t), chart.AppVersion, "the image's tag by default")
 	assert.Contains(t, slices.Collect(maps.Keys(files)), product+"/values.schema.json")
+}
+
+// The plugin is what the manifest of krew says: each archive has the sum, and the program.
+func TestTheManifestOfKrewNamesTheArchivesOfThePlugin(t *testing.T) {
+	var manifest struct {
+		APIVersion string
+		Metadata   struct{ Name string }
+		Spec       struct {
+			Version   string
+			Platforms []krewPlatform
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(content(t, filepath.Join(dist(t), krewFile)), &manifest))
+	require.Len(t, manifest.Spec.Platforms, len(pluginPlatforms))
+	assert.Equal(t, "autoscaler", manifest.Metadata.Name)
+	assert.Equal(t, released(t), manifest.Spec.Version)
+	for _, p := range manifest.Spec.Platforms {
+		archive := content(t, filepath.Join(dist(t), filepath.Base(p.URI)))
+		sum := sha256.Sum256(archive)
+		assert.Equal(t, hex.EncodeToString(sum[:]), p.SHA256, p.URI)
+		files := unpacked(t, archive)
+		assert.Contains(t, files, "LICENSE")
+		require.Contains(t, files, p.Bin)
+		if labels := p.Selector.MatchLabels; labels.OS == "linux" && labels.Arch == runtime.GOARCH {
+			program := filepath.Join(t.TempDir(), p.Bin)
+			require.NoError(t, os.WriteFile(program, files[p.Bin], 0o700))
+			assert.Contains(t, answer(t, ".", nil, program, "--version"), released(t))
+		}
+	}
+}
+
+// unpacked are the files of a packed archive.
+func unpacked(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	in, err := gzip.NewReader(bytes.NewReader(archive))
+	require.NoError(t, err)
+	for members := tar.NewReader(in); ; {
+		header, err := members.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		files[header.Name], err = io.ReadAll(members)
+		require.NoError(t, err)
+	}
 }
 
 func TestTheManifestsHoldKindsAndGuard(t *testing.T) {

@@ -84,6 +84,7 @@ func (r *release) write(ctx context.Context) error {
 	}{
 		{"the image and the programs for " + strings.Join(platforms, " and "), r.images},
 		{"what the programs are made of", r.bills},
+		{"the plugin for " + strings.Join(pluginPlatforms, ", "), r.plugins},
 		{"the chart", r.chart},
 		{"the manifests", r.manifests},
 		{"the notes", r.notes},

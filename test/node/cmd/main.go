@@ -103,11 +103,11 @@ type usage struct {
 // String has every line that is to be typed on one of its own.
 func (u usage) String() string {
 	load := strings.Join(u.load, " ")
-	set, acceptance := " --set image.repository="+repository, ""
+	values, acceptance := "image:\n  repository: "+repository+"\n", ""
 	if u.certManager {
 		acceptance = fmt.Sprintf("To run the acceptance tests on it, before anything is installed:\n\n    make e2e KUBECONFIG=%s LOAD='%s'\n\n", u.kubeconfig, load)
 	} else {
-		set += " --set certificates.mode=self-managed"
+		values += "certificates:\n  mode: self-managed\n"
 	}
 	return fmt.Sprintf(`
 The node is up. Ctrl-C ends it, and removes everything of it. In another terminal:
@@ -115,14 +115,17 @@ The node is up. Ctrl-C ends it, and removes everything of it. In another termina
     export KUBECONFIG=%s
     export PATH=%s:$PATH    # kubectl and helm
 
-It has the operator's image, %s:%s. To install it with your values:
+It has the operator's image, %s:%s. To install it, have this in your values.yaml, where an upgrade finds it, too:
 
-    helm install autoscale-operator charts/autoscale-operator --namespace autoscale-operator-system --create-namespace%s --values values.yaml --wait
+%s
+and then:
+
+    helm install autoscale-operator charts/autoscale-operator --namespace autoscale-operator-system --create-namespace --values values.yaml --wait
 
 To load an image of yours, from an archive as docker save writes it, put its whole path (not below /run or /var/lib) behind
 
     %s
 
 %sLogs are in %s, those of the control plane in its folder cluster.
-`, u.kubeconfig, u.tools, repository, u.tag, set, load, acceptance, u.logs)
+`, u.kubeconfig, u.tools, repository, u.tag, values, load, acceptance, u.logs)
 }

@@ -1,0 +1,62 @@
+{{- /* What the schema cannot say: values that do not go together, and what to do about
+them. A value that would do nothing, or with which no pod starts, is refused. */ -}}
+{{- define "autoscale-operator.refuseValues" -}}
+{{- include "autoscale-operator.refuseOnePortForTwo" . }}
+{{- range $key, $value := include "autoscale-operator.selector" . | fromYaml }}
+{{- if hasKey ($.Values.podLabels | default dict) $key }}
+{{- fail (printf "podLabels has %s, by which the Deployment and the Services select the release's pods. Leave it out, or use a label of your own" $key) }}
+{{- end }}
+{{- end }}
+{{- range $part := list "serviceMonitor" "prometheusRule" "dashboard" }}
+{{- if and (not $.Values.metrics.enabled) (index $.Values.metrics $part | default dict).enabled }}
+{{- fail (printf "metrics.%s.enabled is true and metrics.enabled is false: there would be no metrics for it. Set metrics.enabled to true, or metrics.%s.enabled to false" $part $part) }}
+{{- end }}
+{{- end }}
+{{- include "autoscale-operator.refuseEndpoints" . }}
+{{- end -}}
+
+{{- define "autoscale-operator.refuseOnePortForTwo" -}}
+{{- $ports := list (list "webhook.port" .Values.webhook.port) (list "healthPort" .Values.healthPort) }}
+{{- if .Values.metrics.enabled }}{{ $ports = append $ports (list "metrics.port" .Values.metrics.port) }}{{ end }}
+{{- $taken := dict }}
+{{- range $ports }}
+{{- $port := last . | int | toString }}
+{{- if hasKey $taken $port }}
+{{- fail (printf "%s is %s, and so is %s: no pod can listen on it twice. Choose another port for one of them" (first .) $port (index $taken $port)) }}
+{{- end }}
+{{- $_ := set $taken $port (first .) }}
+{{- end }}
+{{- end -}}
+
+{{- /* Of the endpoints: a header with credentials, and a file that no Secret brings. */ -}}
+{{- define "autoscale-operator.refuseEndpoints" -}}
+{{- $files := list }}
+{{- range $secret := .Values.endpointSecrets }}
+{{- range .keys }}{{ $files = append $files (printf "%s/%s" $secret.name .) }}{{ end }}
+{{- end }}
+{{- range $i, $endpoint := .Values.config.endpoints }}
+{{- $path := printf "config.endpoints[%d]" $i }}
+{{- range $header, $_ := $endpoint.http_headers }}
+{{- if has (lower $header) (list "authorization" "proxy-authorization") }}
+{{- fail (printf "%s.http_headers.%s: the operator does not start with this header, and its value would stand in a ConfigMap. Use authorization, basic_auth or oauth2, whose secrets are files" $path $header) }}
+{{- end }}
+{{- end }}
+{{- include "autoscale-operator.refuseMissingFiles" (dict "section" $endpoint "path" $path "files" $files) }}
+{{- end }}
+{{- end -}}
+
+{{- /* A file's name with a slash in front is one of the image, or of the pod's account. */ -}}
+{{- define "autoscale-operator.refuseMissingFiles" -}}
+{{- range $key, $value := omit .section "endpoint_params" }}
+{{- $path := printf "%s.%s" $.path $key }}
+{{- if kindIs "map" $value }}
+{{- include "autoscale-operator.refuseMissingFiles" (dict "section" $value "path" $path "files" $.files) }}
+{{- else if or (hasSuffix "_file" $key) (eq $key "files") }}
+{{- range ternary $value (list $value) (kindIs "slice" $value) }}
+{{- if not (or (hasPrefix "/" .) (has (clean .) $.files)) }}
+{{- fail (printf "%s: no Secret of endpointSecrets brings the file %q. Add {name: <secret>, keys: [<key>]} to endpointSecrets and write <secret>/<key> here; a file that the pod has anyway is written from its root, with a slash in front" $path .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,163 @@
+package audit
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
+)
+
+// formats of the output, by their names.
+var formats = map[string]func(io.Writer, []Entry, time.Time) error{
+	"":     func(w io.Writer, entries []Entry, now time.Time) error { return table(w, entries, now, false) },
+	"wide": func(w io.Writer, entries []Entry, now time.Time) error { return table(w, entries, now, true) },
+	"json": func(w io.Writer, entries []Entry, _ time.Time) error { return toJSON(w, entries) },
+	"csv":  func(w io.Writer, entries []Entry, _ time.Time) error { return toCSV(w, entries) },
+}
+
+// table is for people. Wide adds who claimed it, and all writers.
+func table(out io.Writer, entries []Entry, now time.Time, wide bool) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	header := "NAMESPACE\tDEPLOYMENT\tREPLICAS\tSTATE\tOWNER\tEPOCH\tGUARD\tLAST FOREIGN WRITE\t"
+	if wide {
+		header += "CLAIMED BY\tWRITERS\t"
+	}
+	fmt.Fprintln(w, header+"WHY")
+	for i := range entries {
+		e := &entries[i]
+		epoch, guard, claimed := "-", "-", "-"
+		if b := e.Binding; b != nil {
+			epoch, guard, claimed = strconv.FormatInt(b.Epoch, 10), string(b.Guard), orDash(b.ClaimedBy)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t", e.Namespace, e.Deployment, e.Replicas, e.State, e.Owner(), epoch, guard, written(e.LastForeignWrite, now))
+		if wide {
+			fmt.Fprintf(w, "%s\t%s\t", claimed, orDash(allWriters(e.Writers, now)))
+		}
+		fmt.Fprintln(w, orDash(strings.Join(e.Why, "; ")))
+	}
+	return w.Flush()
+}
+
+// Owner is who has the count, or would have it if they were alone.
+func (e *Entry) Owner() string {
+	var all []Manager
+	if e.Binding != nil {
+		all = append(all, Manager{Kind: "AutoScaler", Name: e.Binding.AutoScaler})
+	}
+	return orDash(list(append(all, independent(e.Managers)...)))
+}
+
+func list(managers []Manager) string {
+	names := make([]string, len(managers))
+	for i, m := range managers {
+		names[i] = m.String()
+	}
+	return strings.Join(names, " and ")
+}
+
+func written(w *Writer, now time.Time) string {
+	if w == nil {
+		return "-"
+	}
+	if w.Time.IsZero() {
+		return orDash(w.Manager)
+	}
+	return fmt.Sprintf("%s, %s ago", orDash(w.Manager), duration.HumanDuration(now.Sub(w.Time)))
+}
+
+func allWriters(writers []Writer, now time.Time) string {
+	texts := make([]string, len(writers))
+	for i := range writers {
+		texts[i] = written(&writers[i], now)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func toJSON(w io.Writer, entries []Entry) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if entries == nil {
+		entries = []Entry{}
+	}
+	return encoder.Encode(map[string]any{"deployments": entries})
+}
+
+// toCSV is for spreadsheets: one line a Deployment, times in RFC 3339.
+func toCSV(out io.Writer, entries []Entry) error {
+	w := csv.NewWriter(out)
+	_ = w.Write([]string{ // Flush tells of an error
+		"namespace", "deployment", "replicas", "ready_replicas", "state", "owner", "phase", "epoch", "guard", "claimed_by", "claimed_at",
+		"managers", "writers", "last_foreign_writer", "last_foreign_write", "why",
+	})
+	for i := range entries {
+		e := &entries[i]
+		binding := make([]string, 5)
+		if b := e.Binding; b != nil {
+			binding = []string{string(b.Phase), strconv.FormatInt(b.Epoch, 10), string(b.Guard), b.ClaimedBy, ""}
+			if b.ClaimedAt != nil {
+				binding[4] = b.ClaimedAt.UTC().Format(time.RFC3339)
+			}
+		}
+		foreign, at := "", ""
+		if f := e.LastForeignWrite; f != nil {
+			foreign, at = f.Manager, f.Time.Format(time.RFC3339)
+		}
+		names := make([]string, len(e.Writers))
+		for i, w := range e.Writers {
+			names[i] = w.Manager
+		}
+		line := []string{e.Namespace, e.Deployment, strconv.Itoa(int(e.Replicas)), strconv.Itoa(int(e.Ready)), string(e.State), e.Owner()}
+		line = append(line, binding...)
+		line = append(line, list(e.Managers), strings.Join(names, " "), foreign, at, strings.Join(e.Why, "; "))
+		_ = w.Write(harmless(line))
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// harmless keeps a spreadsheet from taking a text for a formula.
+func harmless(line []string) []string {
+	for i, s := range line {
+		if s != "" && strings.ContainsAny(s[:1], "=+-@\t\r") && s != "-" {
+			line[i] = "'" + s
+		}
+	}
+	return line
+}
+
+// summary says how many Deployments are in each state.
+func summary(entries []Entry, color cli.Color) string {
+	counts := map[State]int{}
+	for i := range entries {
+		counts[entries[i].State]++
+	}
+	parts := make([]string, 0, len(states))
+	for _, s := range states {
+		if n := counts[s]; n > 0 {
+			text := fmt.Sprintf("%d %s", n, s)
+			if s == Contested {
+				text = color.Bad(text)
+			}
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) == 0 {
+		return "no Deployments"
+	}
+	return fmt.Sprintf("%d Deployments: %s", len(entries), strings.Join(parts, ", "))
+}

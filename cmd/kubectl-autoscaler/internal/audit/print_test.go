@@ -1,0 +1,86 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
+)
+
+func someEntries() []Entry {
+	return []Entry{
+		judge(&facts{
+			deployment: aDeployment(wrote("=cmd|' /C calc'!A0", time.Hour)), binding: aBinding(v1alpha1.PhaseHeld),
+			managers: []*binding.ManagerError{aManager("HorizontalPodAutoscaler", "web", "")},
+		}),
+		judge(&facts{deployment: aDeployment()}),
+	}
+}
+
+func printed(t *testing.T, format string) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, formats[format](&out, someEntries(), noon))
+	return out.String()
+}
+
+func TestTheTable(t *testing.T) {
+	text := printed(t, "")
+
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	require.Len(t, lines, 3)
+	assert.Equal(t, []string{"NAMESPACE", "DEPLOYMENT", "REPLICAS", "STATE", "OWNER", "EPOCH", "GUARD", "LAST FOREIGN WRITE", "WHY"}, cells(lines[0]))
+	assert.Equal(t, []string{"production", "web", "4", "unowned", "-", "-", "-", "-", "-"}, cells(lines[2]))
+	assert.Contains(t, lines[1], "60m ago")
+	assert.Contains(t, printed(t, "wide"), "CLAIMED BY")
+	assert.Contains(t, printed(t, "wide"), "alice")
+}
+
+func cells(line string) []string {
+	var found []string
+	for cell := range strings.SplitSeq(line, "   ") {
+		if cell = strings.TrimSpace(cell); cell != "" {
+			found = append(found, cell)
+		}
+	}
+	return found
+}
+
+func TestTheCSVIsReadByItsColumnsAndIsNoFormula(t *testing.T) {
+	lines, err := csv.NewReader(strings.NewReader(printed(t, "csv"))).ReadAll()
+
+	require.NoError(t, err)
+	require.Len(t, lines, 3)
+	row := map[string]string{}
+	for i, name := range lines[0] {
+		row[name] = lines[1][i]
+	}
+	assert.Equal(t, "contested", row["state"])
+	assert.Equal(t, "3", row["epoch"])
+	assert.Equal(t, "'=cmd|' /C calc'!A0", row["last_foreign_writer"])
+	assert.Equal(t, "2026-11-30T11:00:00Z", row["last_foreign_write"])
+}
+
+func TestTheJSON(t *testing.T) {
+	var got struct{ Deployments []Entry }
+	require.NoError(t, json.Unmarshal([]byte(printed(t, "json")), &got))
+	assert.Equal(t, someEntries(), got.Deployments)
+
+	var out bytes.Buffer
+	require.NoError(t, toJSON(&out, nil))
+	assert.JSONEq(t, `{"deployments": []}`, out.String())
+}
+
+func TestTheSummary(t *testing.T) {
+	assert.Equal(t, "2 Deployments: 1 contested, 1 unowned", summary(someEntries(), cli.Color{}))
+	assert.Equal(t, "no Deployments", summary(nil, cli.Color{}))
+}

@@ -1,0 +1,188 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
+	"example.com/platform/autoscale-operator/scaling"
+)
+
+// print tells a view to a person.
+func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
+	fmt.Fprintf(w, "AutoScaler %s/%s scales Deployment %s: %d to %d replicas, looked at every %d s\n\n", v.Namespace, v.AutoScaler, v.Target, v.MinReplicas, v.MaxReplicas, v.PollSeconds)
+	v.printCount(w)
+	v.printOwner(w, c)
+	if s := v.Shadow; s != nil {
+		fmt.Fprintf(w, "Dry run     it would have %d, %+d\n", s.Replicas, s.Divergence)
+	}
+	if k := v.Contention; k != nil {
+		fmt.Fprintf(w, "Contention  %s\n", c.Bad(fmt.Sprintf("%s changed the count from %d to %d, %d in a row; nothing is written before %s",
+			orSomebody(k.Manager), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
+	}
+	v.printDecision(w, now)
+	v.printNext(w, c)
+	printConditions(w, v.Conditions, now, c)
+}
+
+func (v *View) printCount(w io.Writer) {
+	if v.Deployment == nil {
+		fmt.Fprintf(w, "Count       there is no Deployment %s\n", v.Target)
+		return
+	}
+	fmt.Fprintf(w, "Count       %d wanted, %d ready\n", v.Deployment.Replicas, v.Deployment.Ready)
+}
+
+func (v *View) printOwner(w io.Writer, c cli.Color) {
+	switch b := v.Binding; {
+	case b == nil || b.Owner == "":
+		fmt.Fprintln(w, "Owner       nobody")
+	case !b.Mine:
+		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(fmt.Sprintf("AutoScaler %s, %s", b.Owner, b.Phase)), b.Epoch)
+	default:
+		fmt.Fprintf(w, "Owner       this AutoScaler, %s (epoch %d)\n", b.Phase, b.Epoch)
+		switch {
+		case b.Guard == v1alpha1.GuardClosed && b.Indexed:
+			fmt.Fprintln(w, "Guard       closed: the API server refuses writes of the count by others")
+		case b.Guard == v1alpha1.GuardClosed:
+			fmt.Fprintln(w, "Guard       closing: the API server has not been told yet")
+		default:
+			fmt.Fprintln(w, "Guard       open: others may write the count")
+		}
+	}
+}
+
+// printDecision tells the last decision stage by stage.
+func (v *View) printDecision(out io.Writer, now time.Time) {
+	d := v.Decision
+	if d == nil {
+		fmt.Fprintln(out, "\nNothing has been decided yet.")
+		return
+	}
+	fmt.Fprintf(out, "\nThe last decision that changed anything, %s ago: %s\n\n", duration.HumanDuration(now.Sub(d.Time.Time)), verdict(d))
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintf(w, "  METRIC\tSAMPLE\tASKS FOR\tTOLERANCE\tBOUNDS %d-%d\tWINDOW\tSTEP\tLIMITED BY\n", d.MinReplicas, d.MaxReplicas)
+	for i := range d.Metrics {
+		m := &d.Metrics[i]
+		if m.Validity == scaling.Invalid.String() {
+			fmt.Fprintf(w, "  %s\t%s: %s\t-\t-\t-\t-\t-\t-\n", m.Name, m.Validity, m.Reason)
+			continue
+		}
+		sample := m.Validity
+		if m.Reason != "" {
+			sample += ": " + m.Reason
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", m.Name, sample, m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, orDash(m.Rule))
+	}
+	_ = w.Flush() // what the writer below says is what counts
+	fmt.Fprintf(out, "  result: the highest, %d%s\n", d.Result, because(d))
+}
+
+// verdict is a decision in a few words.
+func verdict(d *v1alpha1.DecisionTrace) string {
+	switch {
+	case d.Result > d.Current:
+		return fmt.Sprintf("from %d up to %d", d.Current, d.Result)
+	case d.Result < d.Current:
+		return fmt.Sprintf("from %d down to %d", d.Current, d.Result)
+	}
+	return fmt.Sprintf("stay at %d", d.Result)
+}
+
+func because(d *v1alpha1.DecisionTrace) string {
+	var parts []string
+	if d.Rule != "" {
+		parts = append(parts, "limited by "+d.Rule)
+	}
+	if len(d.Schedules) > 0 {
+		parts = append(parts, "schedules in force: "+strings.Join(d.Schedules, ", "))
+	}
+	if d.Freeze != "" {
+		parts = append(parts, "frozen: "+d.Freeze)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// printNext tells what will happen if the load stays.
+func (v *View) printNext(w io.Writer, c cli.Color) {
+	fmt.Fprint(w, "\nNext        ")
+	switch {
+	case v.Unknown != "":
+		fmt.Fprintf(w, "cannot be told: %s\n", v.Unknown)
+		return
+	case len(v.Next) == 0:
+		fmt.Fprintln(w, "nothing, unless the load changes")
+		return
+	}
+	from, moves := v.from(), make([]string, len(v.Next))
+	for i, m := range v.Next {
+		moves[i] = direction(from, m.Replicas) + " to " + strconv.Itoa(int(m.Replicas)) + " " + in(m.In)
+		from = m.Replicas
+	}
+	text := strings.Join(moves, ", ") + ", unless the load changes"
+	if v.Still != "" {
+		text = c.Note("nothing is written ("+v.Still+")") + "; it would go " + text
+	}
+	fmt.Fprintln(w, text)
+}
+
+// from is the count that the first move is made from.
+func (v *View) from() int32 {
+	switch {
+	case v.Shadow != nil:
+		return v.Shadow.Replicas
+	case v.Deployment != nil:
+		return v.Deployment.Replicas
+	}
+	return v.Decision.Result
+}
+
+func direction(from, to int32) string {
+	if to > from {
+		return "up"
+	}
+	return "down"
+}
+
+func in(d time.Duration) string {
+	if d < time.Second {
+		return "at the next look"
+	}
+	return "in " + duration.HumanDuration(d)
+}
+
+func printConditions(out io.Writer, conditions []metav1.Condition, now time.Time, c cli.Color) {
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "CONDITION\tSTATUS\tSINCE\tREASON\tMESSAGE")
+	for _, condition := range conditions {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", condition.Type, condition.Status, duration.HumanDuration(now.Sub(condition.LastTransitionTime.Time)),
+			condition.Reason, c.Faint(condition.Message))
+	}
+	_ = w.Flush()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func orSomebody(s string) string {
+	if s == "" {
+		return "somebody"
+	}
+	return s
+}

@@ -1,0 +1,101 @@
+package handover
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// manifest writes the draft as YAML that kubectl applies: the profiles first.
+func (d *Draft) manifest(w io.Writer) error {
+	objects := make([]any, 0, len(d.Profiles)+1)
+	for _, p := range d.Profiles {
+		objects = append(objects, p)
+	}
+	for i, o := range append(objects, d.AutoScaler) {
+		text, err := bare(o)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bare is an object as a person would write it: without a status.
+func bare(o any) ([]byte, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "status")
+	if meta, ok := fields["metadata"].(map[string]any); ok {
+		delete(meta, "creationTimestamp")
+	}
+	return yaml.Marshal(fields)
+}
+
+// advice writes what a person must look at, and the way from here.
+func (d *Draft) advice(w io.Writer) {
+	if len(d.Notes) > 0 {
+		fmt.Fprintln(w, "What to look at:")
+		for _, n := range d.Notes {
+			fmt.Fprintln(w, "  -", n)
+		}
+		fmt.Fprintln(w)
+	}
+	a := d.AutoScaler
+	n := "kubectl -n " + a.Namespace
+	fmt.Fprintln(w, "The way from here; none of these steps writes a replica count, and each can be taken back:")
+	step := 0
+	say := func(what string, commands ...string) {
+		step++
+		fmt.Fprintf(w, "\n  %d. %s\n", step, what)
+		for _, c := range commands {
+			fmt.Fprintln(w, "       "+c)
+		}
+	}
+	if len(d.Before) > 0 {
+		say("Before anything else:", d.Before...)
+	}
+	say("Replay recorded load, offline: does the policy do what it should?",
+		"kubectl autoscaler replay -f draft.yaml --load load.json --compare hpa")
+	say("Recommend beside what scales now (dryRun: true), and compare for a week.",
+		"kubectl apply -f draft.yaml", n+" get autoscaler "+a.Name+" -o wide")
+	say("Stand by (claimPolicy: Wait).",
+		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"dryRun":false}}'`)
+	say("Take over, at a time when the two agree.",
+		n+" delete "+d.From, n+" wait autoscaler/"+a.Name+" --for=condition=Ready --timeout=60s")
+	say("Drill: metric loss, a leader's end, a target made anew (docs/rollout.md). Back, at any time: pause, make the other one again, delete the AutoScaler.",
+		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"paused":true}}'`)
+	fmt.Fprintln(w, "\nA manifest or chart that sets spec.replicas of the Deployment must stop setting it: docs/gitops.md.")
+}
+
+// kind and name of what is handed over, from an argument as kubectl takes it: "hpa web",
+// "hpa/web", "scaledobject.keda.sh/web".
+func parseReference(args []string) (kind, name string, err error) {
+	joined := strings.Join(args, "/")
+	kind, name, ok := strings.Cut(joined, "/")
+	if !ok || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q: say what is handed over, as in hpa/web or scaledobject/web", strings.Join(args, " "))
+	}
+	switch strings.ToLower(kind) {
+	case "hpa", "horizontalpodautoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler.autoscaling", "horizontalpodautoscalers.autoscaling":
+		return kindHPA, name, nil
+	case "so", "scaledobject", "scaledobjects", "scaledobject.keda.sh", "scaledobjects.keda.sh":
+		return kindScaledObject, name, nil
+	}
+	return "", "", fmt.Errorf("%q: an hpa or a scaledobject can be handed over", kind)
+}

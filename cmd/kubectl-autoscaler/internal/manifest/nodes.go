@@ -1,0 +1,187 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// affordable bounds a document with its aliases written out: a few lines can stand for
+// terabytes.
+func affordable(root *yaml.Node) error {
+	size, err := (&sizes{known: map[*yaml.Node]int{}}).of(root)
+	if err == nil && size > MaxDocument {
+		err = fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
+	}
+	return err
+}
+
+// noText looks for a key that is a list or has fields itself, as YAML allows and JSON does
+// not.
+func noText(n *yaml.Node) *yaml.Node {
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && resolved(child).Kind != yaml.ScalarNode {
+			return child
+		}
+		if found := noText(child); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// sizes are those of nodes with an anchor; one that is being looked at has -1.
+type sizes struct{ known map[*yaml.Node]int }
+
+func (s *sizes) of(n *yaml.Node) (int, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Anchor != "" {
+		switch size, known := s.known[n]; {
+		case known && size < 0:
+			return 0, fmt.Errorf("the anchor %q contains itself", n.Anchor)
+		case known:
+			return size, nil
+		}
+		s.known[n] = -1
+	}
+	size := len(n.Value) + 1
+	for _, child := range n.Content {
+		more, err := s.of(child)
+		if err != nil {
+			return 0, err
+		}
+		size = min(size+more, MaxDocument+1) // enough to know
+	}
+	if n.Anchor != "" {
+		s.known[n] = size
+	}
+	return size, nil
+}
+
+// itemsOf gives the nodes of a list's items.
+func itemsOf(root *yaml.Node) []*yaml.Node {
+	if root == nil {
+		return nil
+	}
+	if _, items := entry(root, "items"); items != nil {
+		return resolved(items).Content
+	}
+	return nil
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// entry gives key and value of a field. Of a key that stands twice the last one counts,
+// and one that is merged in only where there is no other.
+func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
+	n = resolved(n)
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if merged := resolved(n.Content[i+1]); n.Content[i].Tag == "!!merge" && merged.Kind == yaml.MappingNode {
+			if key, value = entry(merged, name); key != nil {
+				return key, value
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Find gives the place of a field, such as spec.metrics[0].name, or that of what it would
+// be in: the deepest part of the path that is there.
+func (d *Document) Find(path string) Place {
+	if d.root == nil {
+		return d.Place
+	}
+	at, n := d.Place, d.root
+	for path != "" {
+		next, place, rest := step(n, path)
+		if next == nil {
+			break
+		}
+		at, n, path = d.from.place(place), next, rest
+	}
+	return at
+}
+
+// step goes one part of a path down: to an item, or to the field with the longest name
+// that the path begins with, since a name may have dots. Place is the key.
+func step(n *yaml.Node, path string) (next, place *yaml.Node, rest string) {
+	n = resolved(n)
+	if inside, isIndex := strings.CutPrefix(path, "["); isIndex {
+		name, rest, _ := strings.Cut(inside, "]")
+		if n.Kind == yaml.SequenceNode {
+			if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(n.Content) {
+				return n.Content[i], n.Content[i], rest
+			}
+			return nil, nil, ""
+		}
+		key, value := entry(n, name)
+		return value, key, rest
+	}
+	path = strings.TrimPrefix(path, ".")
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		if key, value := entry(n, path[:end]); key != nil {
+			return value, key, path[end:]
+		}
+	}
+	return nil, nil, ""
+}
+
+// maxRepeated is how many keys are told of one document.
+const maxRepeated = 100
+
+var errEnough = errors.New("enough")
+
+// repeated looks for keys that stand twice. What an alias stands for was looked at where
+// it is written.
+func (d *Document) repeated() []Repeated {
+	var all []Repeated
+	var walk func(n *yaml.Node, path string) error
+	walk = func(n *yaml.Node, path string) error {
+		seen := map[string]bool{}
+		for i, child := range n.Content {
+			below := path
+			switch {
+			case n.Kind == yaml.SequenceNode:
+				below = fmt.Sprintf("%s[%d]", path, i)
+			case i%2 == 0 && child.Kind == yaml.ScalarNode && child.Tag != "!!merge":
+				if seen[child.Value] {
+					all = append(all, Repeated{Place: d.from.place(child), Field: strings.TrimPrefix(path+"."+child.Value, "."), Key: child.Value})
+				}
+				if seen[child.Value] = true; len(all) == maxRepeated {
+					return errEnough
+				}
+			case i%2 == 1:
+				below = strings.TrimPrefix(path+"."+n.Content[i-1].Value, ".")
+			}
+			if len(child.Content) == 0 {
+				continue
+			}
+			if err := walk(child, below); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if d.root != nil {
+		_ = walk(d.root, "") // it ends early where there is enough
+	}
+	return all
+}

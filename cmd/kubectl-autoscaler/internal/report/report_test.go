@@ -1,0 +1,130 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/simulate"
+)
+
+var start = time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
+
+func about() *Subject {
+	return &Subject{Title: "web", Autoscalers: []string{"web"}, Metrics: []Metric{{Name: "load", Target: 100}}, Interval: 15 * time.Second}
+}
+
+// step n of a load that is 900 but for one step with 9,000.
+func step(n int) *simulate.Step {
+	load, replicas := 900.0, int32(9)
+	if n == 100_003 {
+		load, replicas = 9000, 20
+	}
+	return &simulate.Step{
+		Verdict: simulate.Verdict{Recommended: int32(load / 100), Desired: replicas, Replicas: replicas, Min: 2, Max: 20},
+		At:      start.Add(time.Duration(n) * 15 * time.Second), For: 15 * time.Second, Before: 9, Ready: 9,
+		Load: []simulate.Load{{Value: load}}, Needed: int32(load / 100), Known: true,
+	}
+}
+
+func TestAChartOfAnyLengthHasAsManyColumnsAndLosesNoPeak(t *testing.T) {
+	c := newColumns(about())
+	const steps = 500_000
+	for n := range steps {
+		c.add(step(n))
+	}
+	assert.LessOrEqual(t, len(c.all), maxColumns)
+	assert.Greater(t, len(c.all), maxColumns/3)
+	var peaks int
+	for i := range c.all {
+		column := &c.all[i]
+		require.True(t, column.loads[0].known)
+		assert.InDelta(t, 900, column.loads[0].low, 0)
+		if column.loads[0].high == 9000 {
+			peaks++
+			from, to := c.span(i)
+			at := step(100_003).At
+			assert.True(t, !at.Before(from) && at.Before(to), "the peak is where it was")
+			assert.True(t, column.short, "and marked")
+		}
+	}
+	assert.Equal(t, 1, peaks)
+	assert.Equal(t, start.Add(steps*15*time.Second), c.end)
+}
+
+func TestAMomentThatIsNotKnownIsAGap(t *testing.T) {
+	c := newColumns(about())
+	for n := range 10 {
+		s := step(n)
+		if n == 4 || n == 5 {
+			s.Load[0] = simulate.Load{Value: math.NaN()}
+			s.Invalid, s.Known = []string{"InvalidValue"}, false
+		}
+		c.add(s)
+	}
+	lines := c.points(func(at *column) *extent { return &at.loads[0] })
+	require.Len(t, lines, 2)
+	assert.InDelta(t, seconds(start.Add(time.Minute)), lines[0].x[len(lines[0].x)-1], 0)
+	var gaps [][2]time.Time
+	c.runs(func(at *column) bool { return at.invalid }, func(from, to time.Time) { gaps = append(gaps, [2]time.Time{from, to}) })
+	assert.Equal(t, [][2]time.Time{{start.Add(time.Minute), start.Add(90 * time.Second)}}, gaps)
+}
+
+func TestANameOfAManifestIsNoMarkup(t *testing.T) {
+	s := about()
+	s.Title, s.Autoscalers[0], s.Metrics[0].Name = "<script>alert(1)</script>", "</script><b>", "<i>"
+	for name, form := range map[string]func(io.Writer, *Subject) Writer{"html": NewHTML, "svg": NewSVG} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			w := form(&out, s)
+			require.NoError(t, w.Step(step(0)))
+			require.NoError(t, w.Close(make([]simulate.Summary, 1)))
+			assert.NotContains(t, out.String(), "<script>alert")
+			assert.NotContains(t, out.String(), "</script><b>")
+			assert.NotContains(t, out.String(), "<i>:")
+		})
+	}
+}
+
+func TestAPageListsSoManyChangesAndCountsTheRest(t *testing.T) {
+	var out bytes.Buffer
+	w := NewHTML(&out, about())
+	for n := range maxChanges + 7 {
+		s := step(n)
+		s.Before = 8
+		require.NoError(t, w.Step(s))
+	}
+	require.NoError(t, w.Close(make([]simulate.Summary, 1)))
+	assert.Contains(t, out.String(), "And 7 more.")
+	assert.Equal(t, maxChanges, strings.Count(out.String(), "<tr><td>"), "the changes")
+}
+
+func TestAnEmptyRecordingIsNoPicture(t *testing.T) {
+	for _, form := range []func(io.Writer, *Subject) Writer{NewHTML, NewSVG, NewPNG} {
+		assert.ErrorIs(t, form(io.Discard, about()).Close(make([]simulate.Summary, 1)), errNothing)
+	}
+}
+
+func TestTicksAreAtWholeStepsOfTheClock(t *testing.T) {
+	for name, span := range map[string]time.Duration{
+		"a minute": time.Minute, "an hour": time.Hour, "a day": 24 * time.Hour, "a year": 366 * 24 * time.Hour, "a century": 36525 * 24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ticks := timeTicks{}.Ticks(seconds(start), seconds(start.Add(span)))
+			assert.GreaterOrEqual(t, len(ticks), 3)
+			assert.LessOrEqual(t, len(ticks), 14)
+		})
+	}
+}
+
+func TestNumbersHaveTheDigitsThatMatter(t *testing.T) {
+	for want, v := range map[string]float64{"0": 0, "900": 900, "1234567": 1234567, "2117.9": 2117.94, "0.3333": 1.0 / 3, "NaN": math.NaN(), "+Inf": math.Inf(1), "1e+30": 1e30} {
+		assert.Equal(t, want, number(v))
+	}
+}
