@@ -87,7 +87,8 @@ func TestTheEndOfTheTimeIsNoAnswerWhereThereWasOne(t *testing.T) {
 			tries := 0
 			c := fake.NewClientBuilder().WithScheme(newScheme()).WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
-					if tries++; tries <= tc.answered {
+					tries++
+					if tries <= tc.answered {
 						return down
 					}
 					<-ctx.Done()

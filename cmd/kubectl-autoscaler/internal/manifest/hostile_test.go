@@ -57,7 +57,7 @@ func TestHostileInputEndsInAnErrorWithItsPlace(t *testing.T) {
 			set := read(t, tc.text)
 			assert.Less(t, time.Since(began), 10*time.Second)
 			require.Len(t, set.Troubles, 1, "%v", names(set))
-			assert.Equal(t, tc.place, set.Troubles[0].Place.String())
+			assert.Equal(t, tc.place, set.Troubles[0].String())
 			assert.Contains(t, set.Troubles[0].Message, tc.want)
 			assert.NotContains(t, set.Troubles[0].Message, "\n")
 			assert.Less(t, len(set.Troubles[0].Message), 500)

@@ -97,7 +97,7 @@ spec:
 	set := read(t, text)
 	require.Empty(t, set.Troubles)
 	d := set.Documents[0]
-	assert.Equal(t, "stdin:3:1", d.Place.String())
+	assert.Equal(t, "stdin:3:1", d.String())
 	for path, want := range map[string]string{
 		"":                                       "stdin:3:1",
 		"spec":                                   "stdin:11:1",
@@ -125,12 +125,12 @@ spec:
 func TestPlacesInJSONAndListsAreThoseOfTheFile(t *testing.T) {
 	set := read(t, "{\"apiVersion\":\"v1\",\"kind\":\"Thing\"} {\"apiVersion\":\"v1\",\n\t\"kind\":\"Thing\", \"spec\": 1}\n")
 	require.Len(t, set.Documents, 2)
-	assert.Equal(t, "stdin:1:36", set.Documents[1].Place.String())
+	assert.Equal(t, "stdin:1:36", set.Documents[1].String())
 	assert.Equal(t, "stdin:2:18", set.Documents[1].Find("spec").String())
 
 	set = read(t, "---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Thing\n  spec: {a: 1}\n")
 	require.Len(t, set.Documents, 1)
-	assert.Equal(t, "stdin:5:3", set.Documents[0].Place.String())
+	assert.Equal(t, "stdin:5:3", set.Documents[0].String())
 	assert.Equal(t, "stdin:7:10", set.Documents[0].Find("spec.a").String())
 }
 
@@ -152,7 +152,7 @@ func TestFilesAndFoldersAreRead(t *testing.T) {
 		"README.md": "no manifest", "sub/d.yaml": object("d") + "---\napiVersion: v1\nkind: Other\n", "empty/x.txt": "",
 	} {
 		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // a test's folder
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	source := &Source{Keep: func(_, kind string) bool { return kind == "Thing" }}
@@ -175,7 +175,7 @@ func TestFilesAndFoldersAreRead(t *testing.T) {
 	} {
 		set := source.Read(path)
 		require.Len(t, set.Troubles, 1)
-		assert.Equal(t, path, set.Troubles[0].Place.String())
+		assert.Equal(t, path, set.Troubles[0].String())
 		assert.Contains(t, set.Troubles[0].Message, want)
 	}
 }

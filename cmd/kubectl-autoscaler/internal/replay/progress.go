@@ -31,7 +31,8 @@ func newProgress(streams cli.Streams, output string, done func(time.Time) float6
 }
 
 func (p *progress) step(at time.Time) {
-	if p.steps++; p.w == nil || p.steps%stepsPerLook != 0 {
+	p.steps++
+	if p.w == nil || p.steps%stepsPerLook != 0 {
 		return
 	}
 	percent := int(100 * max(0, min(p.done(at), 1)))

@@ -70,7 +70,7 @@ type geometry struct{ left, right float64 }
 // draw draws the whole picture.
 func (c *chart) draw(canvas draw.Canvas) geometry {
 	canvas.SetColor(color.White)
-	canvas.Fill(canvas.Rectangle.Path())
+	canvas.Fill(canvas.Path())
 	canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
 	loads, replicas := c.loads(), c.counts()
 	rows := c.legendRows(canvas)

@@ -34,6 +34,7 @@ func NewCSV(w io.Writer, s *Subject) Writer {
 	return c
 }
 
+// Step writes a line.
 func (c *commaSeparated) Step(s *simulate.Step) error {
 	needed := ""
 	if s.Known {
@@ -58,6 +59,7 @@ func (c *commaSeparated) Step(s *simulate.Step) error {
 	return c.csv.Write(c.record)
 }
 
+// Close writes what is left.
 func (c *commaSeparated) Close([]simulate.Summary) error {
 	c.csv.Flush()
 	return c.csv.Error()
@@ -102,6 +104,7 @@ type poll struct {
 	Invalid     map[string]string   `json:"invalid,omitempty"`
 }
 
+// Step writes a step of the document.
 func (d *document) Step(s *simulate.Step) error {
 	p := poll{
 		Autoscaler: d.subject.Autoscalers[s.Of], Time: s.At.UTC(), Seconds: s.For.Seconds(),
@@ -167,6 +170,7 @@ type shortfall struct {
 	Missing int32     `json:"missing"`
 }
 
+// Close writes the summaries, and ends the document.
 func (d *document) Close(summaries []simulate.Summary) error {
 	totals := make([]total, len(summaries))
 	for i := range summaries {

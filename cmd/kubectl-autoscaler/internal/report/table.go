@@ -36,6 +36,7 @@ func (t *table) printf(format string, args ...any) {
 // The columns are of a fixed width: all lines before one are not known when it is printed.
 const changeFormat = "%-24s  %5v  %5v  %5v  %11v  %-22s  %s\n"
 
+// Step writes a change.
 func (t *table) Step(step *simulate.Step) error {
 	if step.Before == step.Replicas {
 		return nil
@@ -63,6 +64,7 @@ func orDash(text string) string {
 	return text
 }
 
+// Close writes the summary.
 func (t *table) Close(summaries []simulate.Summary) error {
 	if !t.printed {
 		t.printf("The count never changes.\n")

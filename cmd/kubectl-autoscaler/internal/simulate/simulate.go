@@ -174,9 +174,9 @@ func (s *simulation) decide(i int, c *contender, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	load := append(c.last.Load[:0], s.load...)
+	c.last.Load = append(c.last.Load[:0], s.load...)
 	c.pods.scale(now, verdict.Replicas)
-	c.last = Step{Verdict: verdict, Of: i, At: now, For: c.Interval(), Before: before, Ready: c.pods.ready(now), Load: load}
+	c.last = Step{Verdict: verdict, Of: i, At: now, For: c.Interval(), Before: before, Ready: c.pods.ready(now), Load: c.last.Load}
 	c.begun, c.next = true, now.Add(c.Interval())
 	c.last.Needed, c.last.Known, err = s.measure(now)
 	return err

@@ -73,7 +73,7 @@ func (f *File) open(stdin io.Reader) error {
 		f.file = io.NopCloser(stdin)
 		return nil
 	}
-	file, err := os.Open(f.name) //nolint:gosec // the file that the user named
+	file, err := os.Open(f.name)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (f *File) placed(err error) error {
 		placed.Err = fmt.Errorf("%w (after %d bytes)", at.err, at.offset)
 		return placed
 	}
-	file, openErr := os.Open(f.name) //nolint:gosec // as above
+	file, openErr := os.Open(f.name)
 	if openErr != nil {
 		return placed
 	}

@@ -194,7 +194,8 @@ func (p *jsonReader) ofSeries(key string, wanted *bool) error {
 		if !*wanted {
 			return p.opened('[', p.pass)
 		}
-		if p.found++; p.found > 1 {
+		p.found++
+		if p.found > 1 {
 			return errors.New("has several series; aggregate them into one, for example with sum()")
 		}
 		return p.opened('[', p.values)

@@ -143,7 +143,8 @@ func TestOneOfSeveralSeriesIsPickedByItsLabels(t *testing.T) {
 type endless struct{ n int }
 
 func (e *endless) Read(p []byte) (int, error) {
-	if e.n++; e.n == 1 {
+	e.n++
+	if e.n == 1 {
 		return copy(p, `[{"metric":{},"values":[[0,"1"]`), nil
 	}
 	return copy(p, fmt.Sprintf(`,[%d,"1"]`, e.n)), nil
@@ -154,7 +155,8 @@ func TestOnlyWhatIsWantedIsRead(t *testing.T) {
 	read := 0
 	for _, err := range trace.ReadJSON(source, nil, nil) {
 		require.NoError(t, err)
-		if read++; read == 1000 {
+		read++
+		if read == 1000 {
 			break
 		}
 	}

@@ -86,7 +86,7 @@ func (c *checker) begin(ctx context.Context, d *manifest.Document) *item {
 	}
 	if c.defaulted(ctx, i) {
 		i.create(i.object)
-		i.refuse(RuleSchema, invalid(i, i.kind.validate(ctx, i.object)))
+		i.refuse(RuleSchema, invalid(i, i.validate(ctx, i.object)))
 	}
 	return i
 }
@@ -142,7 +142,7 @@ func invalid(i *item, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(i.GroupVersionKind.GroupKind(), i.object.GetName(), errs)
+	return apierrors.NewInvalid(i.GroupKind(), i.object.GetName(), errs)
 }
 
 // refuse adds an answer's causes, or the answer where it has none.

@@ -113,12 +113,11 @@ func (c *checker) check(ctx context.Context, documents []*manifest.Document) ([]
 		if err := c.locate(d.Object, gk); err != nil {
 			return nil, err
 		}
-		switch {
-		case gk.Group == v1alpha1.GroupVersion.Group:
+		if gk.Group == v1alpha1.GroupVersion.Group {
 			own = append(own, d)
-		default:
-			items = append(items, c.surround(ctx, d, gk))
+			continue
 		}
+		items = append(items, c.surround(ctx, d, gk))
 	}
 	for _, wanted := range []bool{true, false} {
 		for _, d := range own {

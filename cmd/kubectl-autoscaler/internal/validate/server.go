@@ -64,7 +64,7 @@ func (o *options) ask(ctx context.Context, c *checker, items []*item) error {
 // dryRun applies an object as it is written, and stores nothing. The error is of a cluster
 // that does not answer.
 func (s *server) dryRun(ctx context.Context, c *checker, i *item) error {
-	u := i.Document.Object.DeepCopy()
+	u := i.Object.DeepCopy()
 	s.warnings.said = nil
 	var err error
 	if u.GetName() == "" {
