@@ -14,7 +14,7 @@ import (
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/hpa"
 )
 
-// scenario is what test/tools/kubernetes/hpa recorded of the controller of Kubernetes.
+// scenario is what test/tools/hpa recorded of the controller of Kubernetes.
 type scenario struct {
 	Spec     autoscalingv2.HorizontalPodAutoscalerSpec `json:"spec"`
 	Replicas int32                                     `json:"replicas"`

@@ -40,7 +40,7 @@ import (
 var update = flag.Bool("update", false, "write what the controller decides")
 
 // recording is what the plugin's own test reads.
-const recording = "../../../../cmd/kubectl-autoscaler/internal/hpa/testdata/controller.json"
+const recording = "../../../cmd/kubectl-autoscaler/internal/hpa/testdata/controller.json"
 
 const period = 15 * time.Second
 
