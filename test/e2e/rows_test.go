@@ -25,6 +25,9 @@ import (
 const (
 	rowReplicas = 4
 	rowTarget   = "210"
+	// steady is the load without the noise of its measurement: that is for the other
+	// experiments.
+	steady = "round(" + load + ", 200)"
 	// longEnough is more than the window and a poll interval: what has not scaled down
 	// by then does not.
 	longEnough = (window + 10) * time.Second
@@ -63,7 +66,7 @@ func (w *world) rows() {
 			t.Parallel()
 			r := &row{world: w.at(t), name: "row-" + shortHash(name)}
 			r.deployment = deployment(shop, r.name, rowReplicas)
-			r.profile = profile(r.name, load)
+			r.profile = profile(r.name, steady)
 			r.autoscaler = builders.MakeAutoScaler(shop, r.name).Target(r.name).Metric("items", r.name, rowTarget).
 				Poll(5).Window(window).Obj()
 			r.create(r.deployment, r.profile, r.autoscaler)
@@ -79,7 +82,7 @@ func (w *world) rows() {
 // asksFor makes the metric ask for a multiple of what it asked for.
 func (r *row) asksFor(factor string) {
 	r.Helper()
-	r.measures(func(p *v1alpha1.MetricProfile) { p.Spec.Query = factor + " * " + load })
+	r.measures(func(p *v1alpha1.MetricProfile) { p.Spec.Query = factor + " * " + steady })
 }
 
 func (r *row) measures(alter func(*v1alpha1.MetricProfile)) {
@@ -100,7 +103,7 @@ func (r *row) holdsWhile(broken func(*v1alpha1.MetricProfile), reason string) {
 	message := r.says(shop, r.name, v1alpha1.ConditionMetricsAvailable, reason)
 	r.says(shop, r.name, v1alpha1.ConditionScalingLimited, v1alpha1.ReasonAllMetricsInvalid)
 	r.throughout("no sample is no reason to go", longEnough, r.keeps(r.name, rowReplicas))
-	r.measures(func(p *v1alpha1.MetricProfile) { p.Spec.Query, p.Spec.Endpoint = load, "main" })
+	r.measures(func(p *v1alpha1.MetricProfile) { p.Spec.Query, p.Spec.Endpoint = steady, "main" })
 	r.says(shop, r.name, v1alpha1.ConditionMetricsAvailable, v1alpha1.ReasonSamplesValid)
 	r.report("- %s: %d replicas for %s, `%s: %s`", r.title(), rowReplicas, longEnough, reason, message)
 }
