@@ -71,6 +71,18 @@ func look(t *testing.T) traces {
 	return found
 }
 
+// assertNothingMore checks that nothing is left that was not there before. What somebody
+// killed had left may have gone meanwhile: the next start removes it.
+func assertNothingMore(t *testing.T, before traces) {
+	t.Helper()
+	now := look(t)
+	assert.Subset(t, before.programs, now.programs)
+	assert.Subset(t, before.links, now.links)
+	assert.Subset(t, before.cgroups, now.cgroups)
+	assert.Subset(t, before.folders, now.folders)
+	assert.Subset(t, before.mounts, now.mounts)
+}
+
 // orphans are the files that bear the number of a node that no live process holds.
 func orphans(t *testing.T, pattern string) []string {
 	t.Helper()
