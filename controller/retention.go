@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,8 +26,7 @@ const Retention = 24 * time.Hour
 // +kubebuilder:rbac:groups=autoscale.example.com,resources=scalebindings,verbs=delete
 
 // RetentionReconciler deletes free ScaleBindings that nobody will need: those
-// without a Deployment, after Retention; at once where no claim was ever confirmed, for
-// then nobody had anything.
+// without a Deployment, after Retention.
 type RetentionReconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client  client.Client
@@ -55,7 +53,7 @@ func (r *RetentionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err := r.Client.Get(ctx, req.NamespacedName, &d); !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err // it exists: its deletion wakes this binding
 	}
-	if wait := Retention - r.Clock.Since(r.freeSince(&b)); wait > 0 && everHeld(&b) {
+	if wait := Retention - r.Clock.Since(r.freeSince(&b)); wait > 0 {
 		return ctrl.Result{RequeueAfter: min(wait, Retention)}, nil
 	}
 	err := r.Client.Delete(ctx, &b, client.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion})
@@ -66,13 +64,6 @@ func (r *RetentionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 		log.FromContext(ctx).Info("deleted a free ScaleBinding without a Deployment", "epoch", b.Spec.Epoch)
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
-}
-
-// everHeld says whether a claim was confirmed, as far as the history goes back.
-func everHeld(b *v1alpha1.ScaleBinding) bool {
-	return b.Spec.TargetUID != "" || slices.ContainsFunc(b.Status.Transitions, func(t v1alpha1.BindingTransition) bool {
-		return t.Phase == v1alpha1.PhaseHeld || t.Phase == v1alpha1.PhaseContended
-	})
 }
 
 // freeSince is when a free binding was released.

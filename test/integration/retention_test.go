@@ -138,21 +138,3 @@ func TestAReleaseDatedAheadIsNotWaitedForLongerThanADay(t *testing.T) {
 
 	assert.Equal(t, controller.Retention, h.retain())
 }
-
-// Whoever claims what there is not leaves nothing behind.
-func TestABindingThatNobodyEverHeldIsDeletedAtOnce(t *testing.T) {
-	h := newHarness(t)
-	h.create(h.autoscaler().Obj())
-	h.metrics.Value(200)
-	h.poll()
-	require.Equal(t, v1alpha1.PhaseOrphaned, h.binding().Phase())
-	assert.Zero(t, h.retain(), "it has an owner")
-	require.NoError(t, h.client.Delete(h.ctx, h.get("web")))
-	_, err := h.reconcile("web")
-	require.NoError(t, err)
-	require.Len(t, h.bindings(), 1)
-
-	assert.Zero(t, h.retain())
-
-	assert.Empty(t, h.bindings())
-}
