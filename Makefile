@@ -118,7 +118,7 @@ test-node: ## Run the tests of a real node (root; containerd, runc, containernet
 	@$(GO) test -tags=e2e -timeout=30m -count=1 -v ./test/node
 
 .PHONY: e2e
-e2e: ## Accept it on a real node, as test-node needs it (15 minutes). KUBECONFIG=file LOAD='kind load image-archive': on another cluster.
+e2e: ## Accept it on a real node, as test-node needs it (25 minutes). KUBECONFIG=file LOAD='kind load image-archive': on another cluster.
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,kube-proxy,coredns,certmanager,prometheus,helm3,helm4 >/dev/null
 	@E2E_KUBECONFIG='$(if $(filter command line,$(origin KUBECONFIG)),$(KUBECONFIG))' E2E_LOAD='$(LOAD)' \
 		$(GO) test -tags=e2e -timeout=40m -count=1 -parallel=8 -v ./test/e2e

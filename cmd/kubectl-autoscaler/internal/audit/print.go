@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -35,13 +36,13 @@ func table(out io.Writer, entries []Entry, now time.Time, wide bool) error {
 		e := &entries[i]
 		epoch, guard, claimed := "-", "-", "-"
 		if b := e.Binding; b != nil {
-			epoch, guard, claimed = strconv.FormatInt(b.Epoch, 10), string(b.Guard), orDash(b.ClaimedBy)
+			epoch, guard, claimed = strconv.FormatInt(b.Epoch, 10), string(b.Guard), cmp.Or(b.ClaimedBy, "-")
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t", e.Namespace, e.Deployment, e.Replicas, e.State, e.Owner(), epoch, guard, written(e.LastForeignWrite, now))
 		if wide {
-			fmt.Fprintf(w, "%s\t%s\t", claimed, orDash(allWriters(e.Writers, now)))
+			fmt.Fprintf(w, "%s\t%s\t", claimed, cmp.Or(allWriters(e.Writers, now), "-"))
 		}
-		fmt.Fprintln(w, orDash(strings.Join(e.Why, "; ")))
+		fmt.Fprintln(w, cmp.Or(strings.Join(e.Why, "; "), "-"))
 	}
 	return w.Flush()
 }
@@ -52,7 +53,7 @@ func (e *Entry) Owner() string {
 	if e.Binding != nil {
 		all = append(all, Manager{Kind: "AutoScaler", Name: e.Binding.AutoScaler})
 	}
-	return orDash(list(append(all, independent(e.Managers)...)))
+	return cmp.Or(list(append(all, independent(e.Managers)...)), "-")
 }
 
 func list(managers []Manager) string {
@@ -68,9 +69,9 @@ func written(w *Writer, now time.Time) string {
 		return "-"
 	}
 	if w.Time.IsZero() {
-		return orDash(w.Manager)
+		return cmp.Or(w.Manager, "-")
 	}
-	return fmt.Sprintf("%s, %s ago", orDash(w.Manager), duration.HumanDuration(now.Sub(w.Time)))
+	return fmt.Sprintf("%s, %s ago", cmp.Or(w.Manager, "-"), duration.HumanDuration(now.Sub(w.Time)))
 }
 
 func allWriters(writers []Writer, now time.Time) string {
@@ -79,13 +80,6 @@ func allWriters(writers []Writer, now time.Time) string {
 		texts[i] = written(&writers[i], now)
 	}
 	return strings.Join(texts, "; ")
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func toJSON(w io.Writer, entries []Entry) error {

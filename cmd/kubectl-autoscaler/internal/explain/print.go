@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -26,7 +27,7 @@ func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
 	}
 	if k := v.Contention; k != nil {
 		fmt.Fprintf(w, "Contention  %s\n", c.Bad(fmt.Sprintf("%s changed the count from %d to %d, %d in a row; nothing is written before %s",
-			orSomebody(k.Manager), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
+			cmp.Or(k.Manager, "somebody"), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
 	}
 	v.printDecision(w, now)
 	v.printNext(w, c)
@@ -80,7 +81,7 @@ func (v *View) printDecision(out io.Writer, now time.Time) {
 		if m.Reason != "" {
 			sample += ": " + m.Reason
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", m.Name, sample, m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, orDash(m.Rule))
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", m.Name, sample, m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, cmp.Or(m.Rule, "-"))
 	}
 	_ = w.Flush() // what the writer below says is what counts
 	fmt.Fprintf(out, "  result: the highest, %d%s\n", d.Result, because(d))
@@ -171,18 +172,4 @@ func printConditions(out io.Writer, conditions []metav1.Condition, now time.Time
 			condition.Reason, c.Faint(condition.Message))
 	}
 	_ = w.Flush()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func orSomebody(s string) string {
-	if s == "" {
-		return "somebody"
-	}
-	return s
 }

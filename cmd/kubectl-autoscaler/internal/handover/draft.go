@@ -73,6 +73,10 @@ func (d *Draft) measure(name, query string, semantics v1alpha1.MetricSemantics, 
 		}
 		return false
 	})
+	if !(target > 0) || math.IsInf(target, 0) { // NaN, too
+		d.note("The target of metric %q is %v, and must be above 0: targetPerReplica is 1 and must be set.", name, target)
+		target = 1
+	}
 	profile := &v1alpha1.MetricProfile{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MetricProfile"},
 		ObjectMeta: metav1.ObjectMeta{Name: label(a.Namespace + "-" + a.Name + "-" + name)},
@@ -126,11 +130,7 @@ func unique(name string, taken func(string) bool) string {
 
 // decimal is a number as the API takes it: six digits after the point at most.
 func decimal(v float64) string {
-	rounded := math.Round(v*1e6) / 1e6
-	if rounded <= 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return "1"
-	}
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
 }
 
 // selector is a PromQL selector of a metric of whatever name, with matchers that have

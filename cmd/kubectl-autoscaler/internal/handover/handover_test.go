@@ -195,10 +195,23 @@ func TestAScaledObject(t *testing.T) {
 	assert.Equal(t, []int32{1, 30, 30}, []int32{a.Spec.MinReplicas, a.Spec.MaxReplicas, a.Spec.PollIntervalSeconds})
 	assert.Equal(t, &v1alpha1.Fallback{FloorReplicas: 6, AfterSeconds: 120}, a.Spec.Fallback)
 	for _, note := range []string{
-		"there is no scaling to zero", "spec.schedules says the same", "KEDA takes no data", "cooldownPeriod is about zero",
+		"there is no scaling to zero", "spec.schedules says the same", "KEDA takes no data", "idleReplicaCount and cooldownPeriod are about zero",
 		`"restoreToOriginalReplicaCount":false`, `asks http://prometheus.monitoring:9090: that must be the endpoint "main"`, "delete scaledobject web",
 	} {
 		assert.Contains(t, advice, note)
+	}
+}
+
+func TestATargetThatIsNoneIsToldOf(t *testing.T) {
+	for _, threshold := range []string{"", "many", "NaN", "0", "-5", "1e999"} {
+		a, _, advice := draft(t, kedaHead+`  triggers:
+  - type: prometheus
+    metadata: {serverAddress: "http://who:secret@prometheus:9090", query: 'sum(up{namespace="production"})', threshold: "`+threshold+`"}
+`)
+
+		assert.Equal(t, "1", a.Spec.Metrics[0].TargetPerReplica, threshold)
+		assert.Contains(t, advice, "targetPerReplica is 1 and must be set", threshold)
+		assert.NotContains(t, advice, "secret")
 	}
 }
 

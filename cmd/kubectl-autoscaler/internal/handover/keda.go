@@ -3,6 +3,8 @@ package handover
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 )
@@ -67,9 +70,9 @@ func FromScaledObject(u *unstructured.Unstructured, f Facts) (*Draft, error) {
 	if ref := s.Spec.ScaleTargetRef; ref.Kind != "" && ref.Kind != "Deployment" {
 		return nil, fmt.Errorf("ScaledObject %s/%s scales %s %q, and an AutoScaler scales Deployments only", s.Namespace, s.Name, ref.Kind, ref.Name)
 	}
-	d := newDraft("scaledobject "+s.Name, s.Namespace, s.Name, s.Spec.ScaleTargetRef.Name, or(s.Spec.MinReplicaCount, 0), or(s.Spec.MaxReplicaCount, kedaMaxReplicas))
+	d := newDraft("scaledobject "+s.Name, s.Namespace, s.Name, s.Spec.ScaleTargetRef.Name, ptr.Deref(s.Spec.MinReplicaCount, 0), ptr.Deref(s.Spec.MaxReplicaCount, kedaMaxReplicas))
 	a := &d.AutoScaler.Spec
-	a.PollIntervalSeconds = max(or(s.Spec.PollingInterval, kedaPolling), 5)
+	a.PollIntervalSeconds = max(ptr.Deref(s.Spec.PollingInterval, kedaPolling), 5)
 	d.triggers(&s, f)
 	var behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 	if adv := s.Spec.Advanced; adv != nil {
@@ -86,23 +89,14 @@ func FromScaledObject(u *unstructured.Unstructured, f Facts) (*Draft, error) {
 	}
 	a.Behavior = d.hpaBehavior(behavior, f)
 	d.kedaFallback(&s)
-	for name, value := range map[string]*int32{"idleReplicaCount": s.Spec.IdleReplicaCount, "cooldownPeriod": s.Spec.CooldownPeriod} {
-		if value != nil {
-			d.note("%s is about zero replicas and has no counterpart.", name)
-		}
+	if s.Spec.IdleReplicaCount != nil || s.Spec.CooldownPeriod != nil {
+		d.note("idleReplicaCount and cooldownPeriod are about zero replicas and have no counterpart.")
 	}
 	if _, paused := s.Annotations["autoscaling.keda.sh/paused"]; paused {
 		d.note("The ScaledObject is paused; the draft is not.")
 	}
 	d.check()
 	return d, nil
-}
-
-func or(v *int32, otherwise int32) int32 {
-	if v == nil {
-		return otherwise
-	}
-	return *v
 }
 
 func (d *Draft) triggers(s *scaledObject, f Facts) {
@@ -118,8 +112,7 @@ func (d *Draft) triggers(s *scaledObject, f Facts) {
 		}
 		threshold, err := strconv.ParseFloat(t.Metadata["threshold"], 64)
 		if err != nil {
-			d.note("Trigger %s: the threshold %q is no number; targetPerReplica is 1 and must be set.", name, t.Metadata["threshold"])
-			threshold = 1
+			threshold = math.NaN() // and so to be set
 		}
 		semantics := v1alpha1.SemanticsTotal
 		if t.MetricType == "Value" {
@@ -134,7 +127,7 @@ func (d *Draft) triggers(s *scaledObject, f Facts) {
 		if t.Metadata["ignoreNullValues"] != "false" {
 			d.note("KEDA takes no data of trigger %s for 0 and scales down; here it is no data, and nothing is removed. onEmpty: Zero in MetricProfile %s is KEDA's way.", name, profile.Name)
 		}
-		d.note("Trigger %s asks %s: that must be the endpoint %q of the operator's configuration, with its credentials.", name, orUnknown(t.Metadata["serverAddress"]), f.Endpoint)
+		d.note("Trigger %s asks %s: that must be the endpoint %q of the operator's configuration, with its credentials.", name, address(t.Metadata["serverAddress"]), f.Endpoint)
 		if activation := t.Metadata["activationThreshold"]; activation != "" && activation != "0" {
 			d.note("activationThreshold of trigger %s is about zero replicas and has no counterpart.", name)
 		}
@@ -144,11 +137,13 @@ func (d *Draft) triggers(s *scaledObject, f Facts) {
 	}
 }
 
-func orUnknown(s string) string {
-	if s == "" {
-		return "an address that is not in the ScaledObject"
+// address is where a trigger asks, without a password.
+func address(given string) string {
+	u, err := url.Parse(given)
+	if err != nil || given == "" {
+		return "an address that the ScaledObject does not have"
 	}
-	return s
+	return u.Redacted()
 }
 
 // instead is what takes the place of a trigger.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"html/template"
 	"io"
@@ -45,7 +46,7 @@ func (p *page) Step(s *simulate.Step) error {
 	default:
 		p.changes = append(p.changes, change{
 			Time: timestamp(s.At), Autoscaler: p.columns.subject.Autoscalers[s.Of], From: s.Before, To: s.Replicas,
-			Ready: s.Ready, Recommended: s.Recommended, Rule: orDash(s.Rule), Load: values(s),
+			Ready: s.Ready, Recommended: s.Recommended, Rule: cmp.Or(s.Rule, "-"), Load: values(s),
 		})
 	}
 	return nil

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -47,7 +48,7 @@ func (t *table) Step(step *simulate.Step) error {
 		t.printf(changeFormat, "TIME", "FROM", "TO", "READY", "RECOMMENDED", "LIMITED BY", "LOAD")
 	}
 	t.named(t.subject.Autoscalers[step.Of])
-	t.printf(changeFormat, timestamp(step.At), step.Before, step.Replicas, step.Ready, step.Recommended, orDash(step.Rule), values(step))
+	t.printf(changeFormat, timestamp(step.At), step.Before, step.Replicas, step.Ready, step.Recommended, cmp.Or(step.Rule, "-"), values(step))
 	return t.err
 }
 
@@ -55,13 +56,6 @@ func (t *table) named(name string) {
 	if t.subject.several() {
 		t.printf("%-*s  ", t.name, name)
 	}
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // Close writes the summary.
