@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -308,6 +309,34 @@ func TestEndpointWithOAuth2RunsAsManyQueriesAtOnceAsItMay(t *testing.T) {
 	var queries sync.WaitGroup
 	for range many {
 		queries.Go(func() { assert.Equal(t, scaling.Valid, ask(t, client).Validity) })
+	}
+	queries.Wait()
+}
+
+func TestSecretOfOAuth2MayChangeWhileQueriesRun(t *testing.T) {
+	server, issuer := newServer(t), newServer(t)
+	server.Raw(vectorBody(`{"metric":{},"value":[$t,"7"]}`), http.StatusOK, "application/json")
+	issuer.Raw(`{"access_token":"abc","token_type":"bearer","expires_in":3600}`, http.StatusOK, "application/json")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "secret")
+	rotate := func(secret string) {
+		writeFile(t, file+".new", secret)
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	rotate("0")
+	client := newClient(t, server.URL(), func(e *prometheus.Endpoint) {
+		e.HTTPClientConfig.OAuth2 = &config.OAuth2{ClientID: "operator", ClientSecretFile: file, TokenURL: issuer.URL()}
+	})
+	var queries sync.WaitGroup
+	for range 4 {
+		queries.Go(func() {
+			for range 25 {
+				assert.Equal(t, scaling.Valid, ask(t, client).Validity)
+			}
+		})
+	}
+	for i := range 10 {
+		rotate(strconv.Itoa(i))
 	}
 	queries.Wait()
 }

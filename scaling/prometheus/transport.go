@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -18,9 +19,6 @@ const (
 	// tokenTimeout is how long a connection to a token server lives, whatever
 	// happens on it.
 	tokenTimeout = 10 * time.Second
-	// maxTokenWaits bounds the requests that may wait for a token, where no more
-	// queries than that may run at once.
-	maxTokenWaits = 16
 	// grantJWT is the OAuth2 grant that needs a key and no secret.
 	grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 )
@@ -36,14 +34,14 @@ func newTransport(e *Endpoint) (http.RoundTripper, error) {
 	if err != nil || e.HTTPClientConfig.OAuth2 == nil {
 		return base, err
 	}
-	return newOAuth2Transport(e.HTTPClientConfig.OAuth2, base, max(maxTokenWaits, e.MaxConcurrentQueries))
+	return newOAuth2Transport(e.HTTPClientConfig.OAuth2, base)
 }
 
 // newOAuth2Transport gets tokens, and keeps them, for requests through base. The
-// library asks for a token without a deadline and lets all requests wait for
-// it, so the wait is bounded here, twice: a request returns when its context
-// ends, and a connection to the token server ends after tokenTimeout.
-func newOAuth2Transport(o *config.OAuth2, base http.RoundTripper, slots int) (http.RoundTripper, error) {
+// library asks for a token without a deadline, so the wait is bounded here,
+// twice: a request returns when its context ends, and a connection to the token
+// server ends after tokenTimeout.
+func newOAuth2Transport(o *config.OAuth2, base http.RoundTripper) (http.RoundTripper, error) {
 	text, file, ref := o.ClientSecret, o.ClientSecretFile, o.ClientSecretRef
 	if o.GrantType == grantJWT {
 		text, file, ref = o.ClientCertificateKey, o.ClientCertificateKeyFile, o.ClientCertificateKeyRef
@@ -56,10 +54,10 @@ func newOAuth2Transport(o *config.OAuth2, base http.RoundTripper, slots int) (ht
 	case ref != "":
 		return nil, errors.New("oauth2: a secret cannot be a reference; name a file")
 	}
-	tokens := config.NewOAuth2RoundTripper(secret, o, base, config.WithDialContextFunc(tokenDialer(tokenTimeout)))
-	return &abandoning{
-		next:  config.NewUserAgentRoundTripper(userAgent, tokens),
-		slots: make(chan struct{}, slots),
+	tokens := config.NewOAuth2RoundTripper(secret, o, turnEnder{base}, config.WithDialContextFunc(tokenDialer(tokenTimeout)))
+	return &tokenTurns{
+		next: config.NewUserAgentRoundTripper(userAgent, tokens),
+		turn: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -81,30 +79,36 @@ func tokenDialer(lifetime time.Duration) config.DialContextFunc {
 	}
 }
 
-// abandoning returns when the request's context ends, even if the transport
-// below does not. As many requests as there are slots may be abandoned and not
-// ended yet; further ones wait for a slot.
-type abandoning struct {
-	next  http.RoundTripper
-	slots chan struct{}
+// tokenTurns lets one request at a time get its token, as the library replaces
+// its source of tokens, at first and when a secret changes, while other requests
+// read it. A turn ends when the request goes on to the endpoint. A request
+// returns when its context ends: the one that is left waiting for the token
+// server keeps its turn until tokenTimeout.
+type tokenTurns struct {
+	next http.RoundTripper // ends turns through turnEnder
+	turn chan struct{}
 }
 
+// endOfTurn is the key of a request's context for what ends its turn.
+type endOfTurn struct{}
+
 // RoundTrip implements http.RoundTripper.
-func (t *abandoning) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *tokenTurns) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	select {
-	case t.slots <- struct{}{}:
+	case t.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	end := sync.OnceFunc(func() { <-t.turn })
 	type result struct {
 		resp *http.Response
 		err  error
 	}
 	done := make(chan result)
 	go func() {
-		defer func() { <-t.slots }()
-		resp, err := t.next.RoundTrip(req)
+		defer end() // if there was no token
+		resp, err := t.next.RoundTrip(req.WithContext(context.WithValue(ctx, endOfTurn{}, end)))
 		select {
 		case done <- result{resp, err}:
 		case <-ctx.Done():
@@ -119,4 +123,15 @@ func (t *abandoning) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// turnEnder is what a request comes to with its token.
+type turnEnder struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t turnEnder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if end, ok := req.Context().Value(endOfTurn{}).(func()); ok {
+		end()
+	}
+	return t.RoundTripper.RoundTrip(req)
 }
