@@ -92,8 +92,9 @@ func TestValidateAsksTheServer(t *testing.T) {
 	assert.Contains(t, added.out, `the cluster has no MetricProfile "fresh" yet; it is among the given files, and is to be applied first`)
 
 	forbidden := w.types("validate", "-f", file(fresh), "--server")
-	assert.Equal(t, 1, forbidden.code)
-	assert.Contains(t, forbidden.out, `User "reader" cannot patch resource "metricprofiles"`)
+	assert.Equal(t, 2, forbidden.code, "it is not the manifest that is wrong")
+	assert.Contains(t, forbidden.complaint, "app.yaml:1:1: MetricProfile fresh")
+	assert.Contains(t, forbidden.complaint, "you may not patch metricprofiles.autoscale.example.com there")
 
 	var a v1alpha1.AutoScaler
 	for _, name := range []string{"second", "fresh"} {

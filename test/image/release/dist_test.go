@@ -270,6 +270,19 @@ func TestTheManifestOfKrewNamesTheArchivesOfThePlugin(t *testing.T) {
 	}
 }
 
+// Krew itself takes the manifest and the archive, and the program is where kubectl looks.
+func TestKrewInstallsThePlugin(t *testing.T) {
+	root := t.TempDir()
+	krew := filepath.Join(root, "krew")
+	answer(t, filepath.Join("..", "..", "tools", "krew"), []string{"GOWORK=off"}, "go", "build", "-o", krew, "sigs.k8s.io/krew/cmd/krew")
+	archive := filepath.Join(dist(t), plugin+"_"+released(t)+"_linux_"+runtime.GOARCH+".tar.gz")
+	env := []string{"KREW_ROOT=" + root, "KREW_NO_UPGRADE_CHECK=1"}
+
+	answer(t, ".", env, krew, "install", "--manifest="+filepath.Join(dist(t), krewFile), "--archive="+archive)
+
+	assert.Contains(t, answer(t, ".", nil, filepath.Join(root, "bin", "kubectl-autoscaler"), "--version"), released(t))
+}
+
 // unpacked are the files of a packed archive.
 func unpacked(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()

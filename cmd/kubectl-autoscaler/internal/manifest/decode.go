@@ -23,6 +23,10 @@ func (s *Source) decode(set *Set, file string, c chunk) {
 	if values, isJSON := jsonValues(c); isJSON {
 		for _, v := range values {
 			v.from.file = file
+			if partsOf(v.text) > maxParts {
+				set.trouble(Place{File: file, Line: v.from.line + 1, Column: v.from.column + 1}, errTooManyParts.Error())
+				continue
+			}
 			// Beside the values a tab in JSON is a space, and YAML minds tabs.
 			root, err := parse(bytes.ReplaceAll(v.text, []byte("\t"), []byte(" ")))
 			if err != nil {

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,14 +11,41 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// maxParts bounds the keys, values and items of a document, also with its aliases written
+// out. An object as large as the API server takes has some 200,000, and what holds only
+// brackets and commas would be a million.
+const maxParts = 1 << 18
+
+var errTooManyParts = fmt.Errorf("the document has more than %d keys, values and items; no object of Kubernetes has so many", maxParts)
+
+// partsOf counts those of a JSON text, as far as is enough to know. It is less work than
+// making nodes of them.
+func partsOf(text []byte) int {
+	tokens := json.NewDecoder(bytes.NewReader(text))
+	for n := 0; ; {
+		token, err := tokens.Token()
+		if err != nil || n > maxParts {
+			return n
+		}
+		if token != json.Delim(']') && token != json.Delim('}') {
+			n++
+		}
+	}
+}
+
 // affordable bounds a document with its aliases written out: a few lines can stand for
 // terabytes.
 func affordable(root *yaml.Node) error {
-	size, err := (&sizes{known: map[*yaml.Node]int{}}).of(root)
-	if err == nil && size > MaxDocument {
-		err = fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
+	whole, err := (&sizes{known: map[*yaml.Node]size{}}).of(root)
+	switch {
+	case err != nil:
+		return err
+	case whole.bytes > MaxDocument:
+		return fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
+	case whole.parts > maxParts:
+		return errTooManyParts
 	}
-	return err
+	return nil
 }
 
 // noText looks for a key that is a list or has fields itself, as YAML allows and JSON does
@@ -33,34 +62,42 @@ func noText(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// sizes are those of nodes with an anchor; one that is being looked at has -1.
-type sizes struct{ known map[*yaml.Node]int }
+// size is what a node takes with its aliases written out.
+type size struct{ bytes, parts int }
 
-func (s *sizes) of(n *yaml.Node) (int, error) {
+// inside marks an anchor that is being looked at.
+var inside = size{bytes: -1}
+
+// sizes are those of nodes with an anchor.
+type sizes struct{ known map[*yaml.Node]size }
+
+func (s *sizes) of(n *yaml.Node) (size, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	if n.Anchor != "" {
-		switch size, known := s.known[n]; {
-		case known && size < 0:
-			return 0, fmt.Errorf("the anchor %q contains itself", n.Anchor)
-		case known:
-			return size, nil
+		switch known, found := s.known[n]; {
+		case found && known == inside:
+			return size{}, fmt.Errorf("the anchor %q contains itself", n.Anchor)
+		case found:
+			return known, nil
 		}
-		s.known[n] = -1
+		s.known[n] = inside
 	}
-	size := len(n.Value) + 1
+	whole := size{bytes: len(n.Value) + 1, parts: 1}
 	for _, child := range n.Content {
 		more, err := s.of(child)
 		if err != nil {
-			return 0, err
+			return size{}, err
 		}
-		size = min(size+more, MaxDocument+1) // enough to know
+		// One more than allowed is enough to know.
+		whole.bytes = min(whole.bytes+more.bytes, MaxDocument+1)
+		whole.parts = min(whole.parts+more.parts, maxParts+1)
 	}
 	if n.Anchor != "" {
-		s.known[n] = size
+		s.known[n] = whole
 	}
-	return size, nil
+	return whole, nil
 }
 
 // itemsOf gives the nodes of a list's items.

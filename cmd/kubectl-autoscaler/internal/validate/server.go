@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
@@ -73,8 +75,13 @@ func (s *server) dryRun(ctx context.Context, c *checker, i *item) error {
 		u.SetManagedFields(nil)
 		err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.ForceOwnership, client.FieldOwner(fieldManager))
 	}
-	if err != nil && !answered(err) {
+	switch {
+	case err != nil && !answered(err):
 		return err
+	case apierrors.IsForbidden(err):
+		if err := s.mayAsk(ctx, u); err != nil {
+			return err
+		}
 	}
 	// The cluster knows what the files do not tell.
 	i.findings = slices.DeleteFunc(i.findings, func(f Finding) bool { return f.Level == LevelNote })
@@ -83,6 +90,33 @@ func (s *server) dryRun(ctx context.Context, c *checker, i *item) error {
 	i.warn(RuleServer, s.warnings.said)
 	i.merge(said)
 	c.applyFirst(i)
+	return nil
+}
+
+// mayAsk tells a refusal of the object from one of the person who asks: the error names the
+// right that is missing.
+func (s *server) mayAsk(ctx context.Context, u *unstructured.Unstructured) error {
+	mapping, err := s.client.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+	if err != nil {
+		return err
+	}
+	verbs := []string{"patch", "create"} // an apply of what is not there yet needs both
+	if u.GetName() == "" {
+		verbs = []string{"create"}
+	}
+	for _, verb := range verbs {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: u.GetNamespace(), Name: u.GetName(), Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource,
+			},
+		}}
+		if err := s.client.Create(ctx, review); err != nil {
+			return fmt.Errorf("ask what you may do there: %w", err)
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("you may not %s %s there; a dry run needs the rights of the apply, which --as and --context choose", verb, mapping.Resource.GroupResource())
+		}
+	}
 	return nil
 }
 
