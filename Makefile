@@ -106,6 +106,8 @@ test-integration: ## Run the tests that need an API server or a Prometheus (buil
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kubectl,kube-scheduler,kwok,prometheus,promtool,helm3,helm4 >/dev/null
 	@$(GO) test $(TESTFLAGS) -tags=integration -timeout=45m \
 		$$(grep -rlE --include='*_test.go' --exclude-dir=bin '^//go:build integration$$' . | xargs dirname | sort -u)
+	@echo "test-integration: what Kubernetes' own HPA controller decides, with which replay compares"
+	@cd test/tools/hpa && $(GO) test .
 
 .PHONY: test-race
 test-race: ## Play thousands of races between two operators, with kills and faults. ROUNDS=1000 of each kind, SEED=2026.
@@ -118,7 +120,7 @@ test-node: ## Run the tests of a real node (root; containerd, runc, containernet
 	@$(GO) test -tags=e2e -timeout=30m -count=1 -v ./test/node
 
 .PHONY: e2e
-e2e: ## Accept it on a real node, as test-node needs it (25 minutes). KUBECONFIG=file LOAD='kind load image-archive': on another cluster.
+e2e: ## Accept it on a real node, as test-node needs it (20 minutes). KUBECONFIG=file LOAD='kind load image-archive': on another cluster.
 	@$(CLUSTER) build --tools=etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,kube-proxy,coredns,certmanager,prometheus,helm3,helm4 >/dev/null
 	@E2E_KUBECONFIG='$(if $(filter command line,$(origin KUBECONFIG)),$(KUBECONFIG))' E2E_LOAD='$(LOAD)' \
 		$(GO) test -tags=e2e -timeout=40m -count=1 -parallel=8 -v ./test/e2e
