@@ -26,7 +26,6 @@ func root(streams cli.Streams) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 		// kubectl calls the plugin as "kubectl autoscaler".
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl autoscaler"},
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/binding"
 	"example.com/platform/autoscale-operator/test/builders"
 )
 
@@ -39,7 +41,11 @@ func TestLooking(t *testing.T) {
 
 	t.Run("audit", func(t *testing.T) { w.at(t).audits() })
 	t.Run("audit of another's", func(t *testing.T) { w.at(t).auditsAsSomebodyElse() })
+	t.Run("audit without the ScaleBindings", func(t *testing.T) { w.at(t).auditsWithoutBindings() })
 	t.Run("explain", func(t *testing.T) { w.at(t).explains() })
+	t.Run("a claim that waits", func(t *testing.T) { w.at(t).waits() })
+	t.Run("a write through the scale subresource has no time", func(t *testing.T) { w.at(t).scales() })
+	t.Run("completion", func(t *testing.T) { w.at(t).completes() })
 	t.Run("nothing was written", func(t *testing.T) {
 		writes, err := w.controlPlane.Writes(t.Context(), reader)
 		require.NoError(t, err)
@@ -71,6 +77,10 @@ func (w *world) audits() {
 	assert.Zero(w, w.types("audit", "-A", "--fail-on", "pending").code)
 	assert.Zero(w, w.types("audit", "-n", "default", "--fail-on", "contested").code)
 	assert.Zero(w, w.types("audit", "-n", namespace, "-l", "no=such", "--fail-on", "contested").code)
+	said = w.types("audit", "-n", "nothere", "--fail-on", "contested")
+	assert.Equal(w, 2, said.code)
+	assert.Contains(w, said.complaint, "error: there is no namespace nothere")
+	assert.NotContains(w, w.types("audit", "-n", namespace, "--no-headers").out, "NAMESPACE")
 	said = w.types("audit", "-A", "--fail-on", "everything")
 	assert.Equal(w, 2, said.code)
 	assert.Contains(w, said.complaint, `error: --fail-on "everything": it must be one of contested,`)
@@ -110,6 +120,74 @@ func (w *world) auditsAsSomebodyElse() {
 	}
 }
 
+// auditsWithoutBindings shows that nothing is said of who holds what by somebody who may
+// not read it.
+func (w *world) auditsWithoutBindings() {
+	path := w.user("blind",
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"autoscalers"}, Verbs: []string{"list"}},
+	)
+
+	said := w.typesWith(path, "audit")
+
+	assert.Equal(w, 2, said.code)
+	assert.Contains(w, said.out, "whether AutoScaler held holds it cannot be read")
+	assert.NotContains(w, said.out, "does not hold it")
+	said = w.typesWith(path, "audit", "-n", "nothere")
+	assert.NotContains(w, said.complaint, "namespaces", "who may not read namespaces is not told of it")
+}
+
+// waits shows an AutoScaler that is to take over from an HPA: a planned hand-over is no
+// fight.
+func (w *world) waits() {
+	w.create(
+		builders.Deployment(namespace, "pay", 2), builders.HPA(namespace, "pay", "pay"),
+		builders.MakeAutoScaler(namespace, "waiter").Target("pay").ClaimPolicy(v1alpha1.ClaimWait).Metric("total", "total", "100").Poll(5).Obj(),
+	)
+	require.Eventually(w, func() bool {
+		return strings.Contains(w.types("explain", "waiter", "-n", namespace).out, "WaitingForRelease")
+	}, within, lookEvery)
+
+	said := w.types("explain", "asc/waiter", "-n", namespace)
+	assert.Regexp(w, `Owner +claimed by this AutoScaler, which waits for HorizontalPodAutoscaler/pay to go \(epoch 1\)`, said.out)
+	said = w.types("audit", "-n", namespace, "--no-headers")
+	assert.Regexp(w, `pay +2 +managed +HorizontalPodAutoscaler/pay +1 +Open .* AutoScaler waiter stands by`, said.out)
+}
+
+// scales shows what managedFields say of a write through the scale subresource.
+func (w *world) scales() {
+	d := builders.Deployment(namespace, "by-hand", 2)
+	w.create(d)
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+	require.NoError(w, w.client.SubResource("scale").Update(w.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner("by-hand")))
+	require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(d), d))
+	owners := 0
+	for i := range d.ManagedFields {
+		if m := &d.ManagedFields[i]; binding.OwnsReplicas(m) {
+			owners++
+			assert.Equal(w, "by-hand", m.Manager)
+			assert.Equal(w, "scale", m.Subresource)
+			assert.Nil(w, m.Time, "docs/kubectl-autoscaler/audit.md says so")
+		}
+	}
+	assert.Equal(w, 1, owners)
+
+	said := w.types("audit", "-n", namespace, "-o", "json")
+	assert.NotContains(w, said.out, "0001-01-01")
+	assert.Regexp(w, `by-hand +3 +unowned +- +- +- +by-hand +-`, w.types("audit", "-n", namespace).out)
+}
+
+func (w *world) completes() {
+	assert.Contains(w, w.types("__complete", "audit", "--fail-on", "contested,").out, "contested,unowned\n")
+	assert.Contains(w, w.types("__complete", "handover", "-n", namespace, "").out, "hpa/\nscaledobject/\n")
+	assert.Contains(w, w.types("__complete", "handover", "-n", namespace, "hpa/").out, "hpa/scaled\n")
+	assert.Equal(w, ":4\n", w.types("__complete", "handover", "-n", namespace, "scaledobject/").out, "KEDA is not installed")
+	said := w.types("__complete", "explain", "--server=https://127.0.0.1:1", "")
+	assert.Equal(w, ":4\n", said.out, "a cluster that is away is no reason to disturb")
+	assert.NotContains(w, said.complaint, "rror")
+}
+
 func (w *world) explains() {
 	said := w.types("explain", "held", "-n", namespace)
 	assert.Zero(w, said.code)
@@ -129,6 +207,9 @@ func (w *world) explains() {
 	said = w.types("explain", "nobody", "-n", namespace)
 	assert.Equal(w, 2, said.code)
 	assert.Contains(w, said.complaint, "there is no AutoScaler nobody in namespace production")
+	said = w.types("explain", "-n", namespace)
+	assert.Equal(w, 2, said.code)
+	assert.Contains(w, said.complaint, "NAME is missing: say which AutoScaler, as in kubectl autoscaler explain web; in namespace production there is held")
 	said = w.types("__complete", "explain", "-n", namespace, "")
 	assert.Contains(w, said.out, "held\n")
 	var d appsv1.Deployment

@@ -29,11 +29,12 @@ which ones are contested, first. It only reads.
   unowned    nobody has it: people and pipelines set it
   unknown    nobody was found, and not everything could be read
   pending    an AutoScaler has claimed it and may not write yet
-  managed    one other replica manager has it
+  managed    one other replica manager has it; an AutoScaler may stand by to take over
   held       an AutoScaler has it
 
 Times of writes come from managedFields: the last write of each field manager that still
-owns spec.replicas. A write that has been undone is told only while the AutoScaler
+owns spec.replicas. Of a write through the scale subresource (an HPA, kubectl scale) the API
+server keeps no time. A write that has been undone is told only while the AutoScaler
 remembers it, a quarter of an hour.`
 
 const example = `  # This namespace
@@ -50,6 +51,7 @@ type options struct {
 	selector string
 	output   string
 	failOn   []string
+	bare     bool
 	config   string
 	streams  cli.Streams
 	now      func() time.Time
@@ -71,7 +73,10 @@ func Command(streams cli.Streams) *cobra.Command {
 	flags.StringVarP(&o.selector, "selector", "l", "", "Labels of the Deployments to look at, as in -l app=web.")
 	flags.StringVarP(&o.output, "output", "o", "", "Output: wide, json or csv; a table otherwise.")
 	flags.StringVar(&o.config, "config", "", "The operator's configuration file, for its registered replica managers; KEDA's and Datadog's otherwise.")
+	flags.BoolVar(&o.bare, "no-headers", false, "Leave out the line with the names of the columns.")
 	flags.StringSliceVar(&o.failOn, "fail-on", nil, "States that end the command with exit status 1: "+known()+".")
+	_ = c.RegisterFlagCompletionFunc("fail-on", completeStates) // fails for flags that are not there
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -83,10 +88,26 @@ func known() string {
 	return strings.Join(names, ", ")
 }
 
+// completeStates offers what may follow the last comma.
+func completeStates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	given := strings.Split(typed, ",")
+	given = given[:len(given)-1]
+	var offers []string
+	for _, s := range states {
+		if !slices.Contains(given, string(s)) {
+			offers = append(offers, strings.Join(append(slices.Clone(given), string(s)), ","))
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// outputs are the names of the formats but the one without.
+func outputs() []string { return slices.Sorted(maps.Keys(formats))[1:] }
+
 func (o *options) run(ctx context.Context) error {
 	format, ok := formats[o.output]
 	if !ok {
-		return fmt.Errorf("--output %q: it must be one of %s", o.output, strings.Join(slices.Sorted(maps.Keys(formats))[1:], ", "))
+		return fmt.Errorf("--output %q: it must be one of %s", o.output, strings.Join(outputs(), ", "))
 	}
 	for _, s := range o.failOn {
 		if !slices.Contains(states, State(s)) {
@@ -109,7 +130,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := format(o.streams.Out, entries, o.now()); err != nil {
+	if err := format(o.streams.Out, entries, o.now(), !o.bare); err != nil {
 		return err
 	}
 	return o.verdict(entries, partial)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,10 +45,15 @@ func (c *collector) collect(ctx context.Context, namespace string, selector labe
 	if err != nil {
 		return nil, nil, fmt.Errorf("list Deployments: %w", err)
 	}
-	known, partial := c.facts(ctx, namespace)
+	if len(deployments) == 0 && namespace != "" {
+		if err := c.exists(ctx, namespace); err != nil {
+			return nil, nil, err
+		}
+	}
+	known, unread, partial := c.facts(ctx, namespace)
 	for _, d := range deployments {
 		f := known[client.ObjectKeyFromObject(d)]
-		f.deployment = d
+		f.deployment, f.unread = d, unread
 		e := judge(&f)
 		if e.State == Unowned && partial != nil {
 			e.State = Unknown
@@ -63,21 +69,35 @@ func (c *collector) collect(ctx context.Context, namespace string, selector labe
 	return entries, partial, nil
 }
 
-// facts are what is known of each Deployment but itself.
-func (c *collector) facts(ctx context.Context, namespace string) (map[types.NamespacedName]facts, error) {
-	known := map[types.NamespacedName]facts{}
+// exists tells a namespace without Deployments from one that is not there, of which the
+// API server lists nothing all the same. Who may not look is not told.
+func (c *collector) exists(ctx context.Context, namespace string) error {
+	err := c.reader.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no namespace %s", namespace)
+	case apierrors.IsForbidden(err):
+		return nil
+	}
+	return err
+}
+
+// facts are what is known of each Deployment but itself. Unread says that it is not known
+// who holds what.
+func (c *collector) facts(ctx context.Context, namespace string) (known map[types.NamespacedName]facts, unread bool, partial error) {
+	known = map[types.NamespacedName]facts{}
 	add := func(namespace, name string, change func(*facts)) {
 		key := types.NamespacedName{Namespace: namespace, Name: name}
 		f := known[key]
 		change(&f)
 		known[key] = f
 	}
-	bindings := each(ctx, c.reader, &v1alpha1.ScaleBindingList{}, func(l *v1alpha1.ScaleBindingList) {
+	bindings := explained("ScaleBindings", each(ctx, c.reader, &v1alpha1.ScaleBindingList{}, func(l *v1alpha1.ScaleBindingList) {
 		for i := range l.Items {
 			b := &l.Items[i]
 			add(b.Namespace, b.Name, func(f *facts) { f.binding = b })
 		}
-	}, client.InNamespace(namespace))
+	}, client.InNamespace(namespace)))
 	autoscalers := each(ctx, c.reader, &v1alpha1.AutoScalerList{}, func(l *v1alpha1.AutoScalerList) {
 		for i := range l.Items {
 			a := &l.Items[i]
@@ -87,7 +107,7 @@ func (c *collector) facts(ctx context.Context, namespace string) (map[types.Name
 	managers := c.managers.EachLive(ctx, namespace, func(m *binding.ManagerError) {
 		add(m.Namespace, m.Target, func(f *facts) { f.managers = append(f.managers, m) })
 	})
-	return known, errors.Join(explained("ScaleBindings", bindings), explained("AutoScalers", autoscalers), managers)
+	return known, bindings != nil, errors.Join(bindings, explained("AutoScalers", autoscalers), managers)
 }
 
 // explained says what it means that a list has failed. Of a kind that is not served there

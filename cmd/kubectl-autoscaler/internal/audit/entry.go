@@ -62,9 +62,11 @@ type Binding struct {
 	Phase      v1alpha1.ScaleBindingPhase `json:"phase"`
 	Epoch      int64                      `json:"epoch"`
 	// Guard is closed where the API server refuses the writes of others.
-	Guard     v1alpha1.GuardState `json:"guard"`
-	ClaimedBy string              `json:"claimedBy,omitempty"`
-	ClaimedAt *metav1.Time        `json:"claimedAt,omitempty"`
+	Guard v1alpha1.GuardState `json:"guard"`
+	// StandsBy: it has claimed the count, and waits for another manager to go.
+	StandsBy  bool         `json:"standsBy,omitempty"`
+	ClaimedBy string       `json:"claimedBy,omitempty"`
+	ClaimedAt *metav1.Time `json:"claimedAt,omitempty"`
 }
 
 // Manager is another replica manager.
@@ -77,10 +79,11 @@ type Manager struct {
 
 func (m Manager) String() string { return m.Kind + "/" + m.Name }
 
-// Writer is who wrote the count, and when.
+// Writer is who wrote the count, and when. Of a write through the scale subresource the
+// API server keeps no time.
 type Writer struct {
 	Manager string    `json:"manager"`
-	Time    time.Time `json:"time"`
+	Time    time.Time `json:"time,omitzero"`
 }
 
 // facts are what an entry is made of.
@@ -90,6 +93,8 @@ type facts struct {
 	// autoscalers that target it, by name.
 	autoscalers []*v1alpha1.AutoScaler
 	managers    []*binding.ManagerError
+	// unread: the ScaleBindings could not be read.
+	unread bool
 }
 
 // judge makes the entry of a Deployment.
@@ -105,7 +110,7 @@ func judge(f *facts) Entry {
 	if b := f.binding; b != nil && !b.Free() {
 		e.Binding = &Binding{
 			AutoScaler: ownerName(b), Phase: b.Phase(), Epoch: b.Spec.Epoch, Guard: v1alpha1.GuardOpen,
-			ClaimedBy: b.Spec.ClaimedBy, ClaimedAt: b.Spec.ClaimedAt,
+			StandsBy: standsBy(f), ClaimedBy: b.Spec.ClaimedBy, ClaimedAt: b.Spec.ClaimedAt,
 		}
 		if b.Closed() {
 			e.Binding.Guard = v1alpha1.GuardClosed
@@ -130,8 +135,10 @@ func state(f *facts, e *Entry) (State, []string) {
 	switch {
 	case len(contested) > 0:
 		return Contested, append(contested, notes...)
-	case e.Binding != nil && (e.Binding.Phase == v1alpha1.PhaseHeld || e.Binding.Phase == v1alpha1.PhaseContended):
+	case e.Binding != nil && f.binding.Confirmed(f.deployment.UID):
 		return Held, notes
+	case e.Binding != nil && e.Binding.StandsBy && len(e.Managers) > 0:
+		return Managed, append([]string{fmt.Sprintf("AutoScaler %s stands by", e.Binding.AutoScaler)}, notes...)
 	case e.Binding != nil:
 		return Pending, append([]string{fmt.Sprintf("AutoScaler %s has claimed it: %s", e.Binding.AutoScaler, e.Binding.Phase)}, notes...)
 	case len(e.Managers) > 0:
@@ -145,8 +152,12 @@ func conflicts(f *facts, e *Entry) []string {
 	var why []string
 	managers := independent(e.Managers)
 	switch {
-	case e.Binding != nil && len(managers) > 0:
-		why = append(why, fmt.Sprintf("AutoScaler %s has claimed it, and %s targets it", e.Binding.AutoScaler, list(managers)))
+	case e.Binding != nil && len(managers) > 0 && (len(managers) > 1 || !e.Binding.StandsBy):
+		target := "targets"
+		if len(managers) > 1 {
+			target = "target"
+		}
+		why = append(why, fmt.Sprintf("AutoScaler %s has claimed it, and %s %s it", e.Binding.AutoScaler, list(managers), target))
 	case len(managers) > 1:
 		why = append(why, list(managers)+" target it")
 	}
@@ -162,6 +173,14 @@ func conflicts(f *facts, e *Entry) []string {
 	return why
 }
 
+// standsBy says whether the AutoScaler that has claimed the count waits for another
+// manager to go, as the operator sees it: it is to wait, and has not had the count yet.
+func standsBy(f *facts) bool {
+	return !f.binding.Confirmed(f.deployment.UID) && slices.ContainsFunc(f.autoscalers, func(a *v1alpha1.AutoScaler) bool {
+		return a.UID == f.binding.Spec.OwnerUID && a.Spec.ClaimPolicy == v1alpha1.ClaimWait
+	})
+}
+
 // others tells of AutoScalers that do not hold the Deployment.
 func others(f *facts) []string {
 	var notes []string
@@ -170,6 +189,10 @@ func others(f *facts) []string {
 		case holds:
 		case a.Spec.DryRun:
 			notes = append(notes, fmt.Sprintf("AutoScaler %s is a dry run", a.Name))
+		case f.unread:
+			notes = append(notes, fmt.Sprintf("whether AutoScaler %s holds it cannot be read", a.Name))
+		case a.Spec.ClaimPolicy == v1alpha1.ClaimWait:
+			notes = append(notes, fmt.Sprintf("AutoScaler %s stands by", a.Name))
 		default:
 			notes = append(notes, fmt.Sprintf("AutoScaler %s does not hold it", a.Name))
 		}

@@ -68,6 +68,9 @@ func TestTheStateOfADeployment(t *testing.T) {
 	free.Spec.OwnerRef, free.Spec.OwnerUID = nil, ""
 	old := aBinding(v1alpha1.PhaseHeld)
 	old.Status.Epoch = 2
+	waits := anAutoScaler("web", "a", func(a *v1alpha1.AutoScaler) { a.Spec.ClaimPolicy = v1alpha1.ClaimWait })
+	claimed := aBinding(v1alpha1.PhaseContended) // by an AutoScaler that has never had the count
+	claimed.Spec.TargetUID, claimed.Spec.Guard = "", v1alpha1.GuardOpen
 	hpa, scaled := aManager("HorizontalPodAutoscaler", "web", ""), aManager("ScaledObject", "web", "")
 	for name, tc := range map[string]struct {
 		facts facts
@@ -75,9 +78,9 @@ func TestTheStateOfADeployment(t *testing.T) {
 		why   []string
 		owner string
 	}{
-		"nobody has it":                    {facts{}, Unowned, nil, "-"},
-		"its binding is free":              {facts{binding: free}, Unowned, nil, "-"},
-		"a dry run has nothing":            {facts{autoscalers: []*v1alpha1.AutoScaler{dry}}, Unowned, []string{"AutoScaler trial is a dry run"}, "-"},
+		"nobody has it":                    {facts{}, Unowned, nil, ""},
+		"its binding is free":              {facts{binding: free}, Unowned, nil, ""},
+		"a dry run has nothing":            {facts{autoscalers: []*v1alpha1.AutoScaler{dry}}, Unowned, []string{"AutoScaler trial is a dry run"}, ""},
 		"an AutoScaler holds it":           {facts{binding: aBinding(v1alpha1.PhaseHeld), autoscalers: []*v1alpha1.AutoScaler{anAutoScaler("web", "a", nil)}}, Held, nil, "AutoScaler/web"},
 		"the phase is of an earlier owner": {facts{binding: old}, Pending, []string{"AutoScaler web has claimed it: Pending"}, "AutoScaler/web"},
 		"it is claimed, and no more": {
@@ -96,6 +99,37 @@ func TestTheStateOfADeployment(t *testing.T) {
 		"a held one, and an HPA that came later": {
 			facts{binding: aBinding(v1alpha1.PhaseHeld), managers: []*binding.ManagerError{hpa}},
 			Contested, []string{"AutoScaler web has claimed it, and HorizontalPodAutoscaler/web targets it"}, "AutoScaler/web and HorizontalPodAutoscaler/web",
+		},
+		"an AutoScaler waits for an HPA to go": {
+			facts{binding: claimed, autoscalers: []*v1alpha1.AutoScaler{waits}, managers: []*binding.ManagerError{hpa}},
+			Managed, []string{"AutoScaler web stands by"}, "HorizontalPodAutoscaler/web",
+		},
+		"an AutoScaler waits for a ScaledObject and the HPA of it to go": {
+			facts{binding: claimed, autoscalers: []*v1alpha1.AutoScaler{waits}, managers: []*binding.ManagerError{scaled, aManager("HorizontalPodAutoscaler", "keda-hpa-web", `ScaledObject "web"`)}},
+			Managed, []string{"AutoScaler web stands by"}, "ScaledObject/web",
+		},
+		"an AutoScaler waits for two HPAs to go": {
+			facts{binding: claimed, autoscalers: []*v1alpha1.AutoScaler{waits}, managers: []*binding.ManagerError{hpa, aManager("HorizontalPodAutoscaler", "web-2", "")}},
+			Contested, []string{"AutoScaler web has claimed it, and HorizontalPodAutoscaler/web and HorizontalPodAutoscaler/web-2 target it"},
+			"AutoScaler/web and HorizontalPodAutoscaler/web and HorizontalPodAutoscaler/web-2",
+		},
+		"an AutoScaler that does not wait has claimed it, beside an HPA": {
+			facts{binding: claimed, autoscalers: []*v1alpha1.AutoScaler{anAutoScaler("web", "a", nil)}, managers: []*binding.ManagerError{hpa}},
+			Contested, []string{"AutoScaler web has claimed it, and HorizontalPodAutoscaler/web targets it"}, "AutoScaler/web and HorizontalPodAutoscaler/web",
+		},
+		"one that was to wait has had the count, and an HPA came later": {
+			facts{binding: aBinding(v1alpha1.PhaseContended), autoscalers: []*v1alpha1.AutoScaler{waits}, managers: []*binding.ManagerError{hpa}},
+			Contested, []string{"AutoScaler web has claimed it, and HorizontalPodAutoscaler/web targets it"}, "AutoScaler/web and HorizontalPodAutoscaler/web",
+		},
+		"one waits, and what it waits for is not seen": {
+			facts{binding: claimed, autoscalers: []*v1alpha1.AutoScaler{waits}}, Pending, []string{"AutoScaler web has claimed it: Contended"}, "AutoScaler/web",
+		},
+		"who holds it cannot be read": {
+			facts{autoscalers: []*v1alpha1.AutoScaler{anAutoScaler("web", "a", nil)}, unread: true}, Unowned, []string{"whether AutoScaler web holds it cannot be read"}, "",
+		},
+		"another one is to wait": {
+			facts{binding: aBinding(v1alpha1.PhaseHeld), autoscalers: []*v1alpha1.AutoScaler{anAutoScaler("next", "", func(a *v1alpha1.AutoScaler) { a.Spec.ClaimPolicy = v1alpha1.ClaimWait })}},
+			Held, []string{"AutoScaler next stands by"}, "AutoScaler/web",
 		},
 		"somebody writes against the holder": {
 			facts{binding: aBinding(v1alpha1.PhaseContended), autoscalers: []*v1alpha1.AutoScaler{contended}},

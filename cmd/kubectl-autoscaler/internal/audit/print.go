@@ -17,28 +17,34 @@ import (
 )
 
 // formats of the output, by their names.
-var formats = map[string]func(io.Writer, []Entry, time.Time) error{
-	"":     func(w io.Writer, entries []Entry, now time.Time) error { return table(w, entries, now, false) },
-	"wide": func(w io.Writer, entries []Entry, now time.Time) error { return table(w, entries, now, true) },
-	"json": func(w io.Writer, entries []Entry, _ time.Time) error { return toJSON(w, entries) },
-	"csv":  func(w io.Writer, entries []Entry, _ time.Time) error { return toCSV(w, entries) },
+var formats = map[string]func(w io.Writer, entries []Entry, now time.Time, headers bool) error{
+	"": func(w io.Writer, entries []Entry, now time.Time, headers bool) error {
+		return table(w, entries, now, headers, false)
+	},
+	"wide": func(w io.Writer, entries []Entry, now time.Time, headers bool) error {
+		return table(w, entries, now, headers, true)
+	},
+	"json": func(w io.Writer, entries []Entry, _ time.Time, _ bool) error { return toJSON(w, entries) },
+	"csv":  func(w io.Writer, entries []Entry, _ time.Time, headers bool) error { return toCSV(w, entries, headers) },
 }
 
 // table is for people. Wide adds who claimed it, and all writers.
-func table(out io.Writer, entries []Entry, now time.Time, wide bool) error {
+func table(out io.Writer, entries []Entry, now time.Time, headers, wide bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	header := "NAMESPACE\tDEPLOYMENT\tREPLICAS\tSTATE\tOWNER\tEPOCH\tGUARD\tLAST FOREIGN WRITE\t"
 	if wide {
 		header += "CLAIMED BY\tWRITERS\t"
 	}
-	fmt.Fprintln(w, header+"WHY")
+	if headers {
+		fmt.Fprintln(w, header+"WHY")
+	}
 	for i := range entries {
 		e := &entries[i]
 		epoch, guard, claimed := "-", "-", "-"
 		if b := e.Binding; b != nil {
 			epoch, guard, claimed = strconv.FormatInt(b.Epoch, 10), string(b.Guard), cmp.Or(b.ClaimedBy, "-")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t", e.Namespace, e.Deployment, e.Replicas, e.State, e.Owner(), epoch, guard, written(e.LastForeignWrite, now))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t", e.Namespace, e.Deployment, e.Replicas, e.State, cmp.Or(e.Owner(), "-"), epoch, guard, written(e.LastForeignWrite, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t", claimed, cmp.Or(allWriters(e.Writers, now), "-"))
 		}
@@ -47,13 +53,13 @@ func table(out io.Writer, entries []Entry, now time.Time, wide bool) error {
 	return w.Flush()
 }
 
-// Owner is who has the count, or would have it if they were alone.
+// Owner is who has the count, or would have it if they were alone; empty for nobody.
 func (e *Entry) Owner() string {
 	var all []Manager
-	if e.Binding != nil {
+	if e.Binding != nil && e.State != Managed {
 		all = append(all, Manager{Kind: "AutoScaler", Name: e.Binding.AutoScaler})
 	}
-	return cmp.Or(list(append(all, independent(e.Managers)...)), "-")
+	return list(append(all, independent(e.Managers)...))
 }
 
 func list(managers []Manager) string {
@@ -92,12 +98,14 @@ func toJSON(w io.Writer, entries []Entry) error {
 }
 
 // toCSV is for spreadsheets: one line a Deployment, times in RFC 3339.
-func toCSV(out io.Writer, entries []Entry) error {
+func toCSV(out io.Writer, entries []Entry, headers bool) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{ // Flush tells of an error
-		"namespace", "deployment", "replicas", "ready_replicas", "state", "owner", "phase", "epoch", "guard", "claimed_by", "claimed_at",
-		"managers", "writers", "last_foreign_writer", "last_foreign_write", "why",
-	})
+	if headers {
+		_ = w.Write([]string{ // Flush tells of an error
+			"namespace", "deployment", "replicas", "ready_replicas", "state", "owner", "phase", "epoch", "guard", "claimed_by", "claimed_at",
+			"managers", "writers", "last_foreign_writer", "last_foreign_write", "why",
+		})
+	}
 	for i := range entries {
 		e := &entries[i]
 		binding := make([]string, 5)
@@ -109,7 +117,10 @@ func toCSV(out io.Writer, entries []Entry) error {
 		}
 		foreign, at := "", ""
 		if f := e.LastForeignWrite; f != nil {
-			foreign, at = f.Manager, f.Time.Format(time.RFC3339)
+			foreign = f.Manager
+			if !f.Time.IsZero() {
+				at = f.Time.Format(time.RFC3339)
+			}
 		}
 		names := make([]string, len(e.Writers))
 		for i, w := range e.Writers {
@@ -127,7 +138,7 @@ func toCSV(out io.Writer, entries []Entry) error {
 // harmless keeps a spreadsheet from taking a text for a formula.
 func harmless(line []string) []string {
 	for i, s := range line {
-		if s != "" && strings.ContainsAny(s[:1], "=+-@\t\r") && s != "-" {
+		if s != "" && strings.ContainsAny(s[:1], "=+-@\t\r") {
 			line[i] = "'" + s
 		}
 	}
@@ -153,5 +164,9 @@ func summary(entries []Entry, color cli.Color) string {
 	if len(parts) == 0 {
 		return "no Deployments"
 	}
-	return fmt.Sprintf("%d Deployments: %s", len(entries), strings.Join(parts, ", "))
+	things := "Deployments"
+	if len(entries) == 1 {
+		things = "Deployment"
+	}
+	return fmt.Sprintf("%d %s: %s", len(entries), things, strings.Join(parts, ", "))
 }

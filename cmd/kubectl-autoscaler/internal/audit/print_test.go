@@ -29,7 +29,7 @@ func someEntries() []Entry {
 func printed(t *testing.T, format string) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, formats[format](&out, someEntries(), noon))
+	require.NoError(t, formats[format](&out, someEntries(), noon, true))
 	return out.String()
 }
 
@@ -68,6 +68,7 @@ func TestTheCSVIsReadByItsColumnsAndIsNoFormula(t *testing.T) {
 	assert.Equal(t, "3", row["epoch"])
 	assert.Equal(t, "'=cmd|' /C calc'!A0", row["last_foreign_writer"])
 	assert.Equal(t, "2026-11-30T11:00:00Z", row["last_foreign_write"])
+	assert.NotContains(t, lines[2], "-", "nobody is empty, as everything else that is not there")
 }
 
 func TestTheJSON(t *testing.T) {
@@ -80,7 +81,36 @@ func TestTheJSON(t *testing.T) {
 	assert.JSONEq(t, `{"deployments": []}`, out.String())
 }
 
+func TestAWriteWithoutATimeHasNone(t *testing.T) {
+	scaled := wrote("kube-controller-manager", 0)
+	scaled.Time, scaled.Subresource = nil, "scale"
+	entries := []Entry{judge(&facts{deployment: aDeployment(scaled)})}
+	var out bytes.Buffer
+
+	require.NoError(t, toJSON(&out, entries))
+	assert.NotContains(t, out.String(), "0001")
+	assert.Contains(t, out.String(), `"manager": "kube-controller-manager"`)
+	out.Reset()
+	require.NoError(t, toCSV(&out, entries, false))
+	assert.Equal(t, "production,web,4,0,unowned,,,,,,,,kube-controller-manager,kube-controller-manager,,\n", out.String())
+}
+
+func TestWithoutHeaders(t *testing.T) {
+	for format, lines := range map[string]int{"": 2, "wide": 2, "csv": 2} {
+		var out bytes.Buffer
+		require.NoError(t, formats[format](&out, someEntries(), noon, false))
+		assert.Equal(t, lines, strings.Count(out.String(), "\n"), format)
+		assert.NotContains(t, strings.ToUpper(out.String()), "NAMESPACE")
+	}
+}
+
+func TestCompletionOffersTheStatesThatAreNotGivenYet(t *testing.T) {
+	offers, _ := completeStates(nil, nil, "contested,un")
+	assert.Equal(t, []string{"contested,unowned", "contested,unknown", "contested,pending", "contested,managed", "contested,held"}, offers)
+}
+
 func TestTheSummary(t *testing.T) {
 	assert.Equal(t, "2 Deployments: 1 contested, 1 unowned", summary(someEntries(), cli.Color{}))
+	assert.Equal(t, "1 Deployment: 1 unowned", summary(someEntries()[1:], cli.Color{}))
 	assert.Equal(t, "no Deployments", summary(nil, cli.Color{}))
 }

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -37,6 +40,7 @@ type Streams struct {
 // paragraph, with no stack and no usage.
 func Execute(ctx context.Context, c *cobra.Command, streams Streams, args []string) int {
 	c.SetArgs(args)
+	strict(c, args)
 	err := c.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -47,8 +51,40 @@ func Execute(ctx context.Context, c *cobra.Command, streams Streams, args []stri
 		fmt.Fprintln(streams.Err, "error: interrupted")
 		return ExitTrouble
 	}
-	fmt.Fprintln(streams.Err, "error:", strings.TrimSpace(err.Error()))
+	fmt.Fprintln(streams.Err, "error:", plain(strings.TrimSpace(err.Error()), "\n\t"))
 	return ExitTrouble
+}
+
+// strict refuses an argument where a command only has others: cobra shows help for it, and
+// ends with 0. The root is strict by itself, and suggests what may have been meant.
+func strict(root *cobra.Command, args []string) {
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() && !c.Runnable() {
+			c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
+}
+
+// Plain writes out what would move a terminal's cursor or hide a part of a text: file
+// names and files may hold anything. It is one line.
+func Plain(s string) string { return plain(s, "") }
+
+func plain(s, but string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case strings.ContainsRune(but, r) || unicode.IsGraphic(r):
+			b.WriteString(s[:size])
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+		s = s[size:]
+	}
+	return b.String()
 }
 
 // Terminal says whether a writer is a terminal, and so whether progress and colors are

@@ -32,7 +32,7 @@ const example = `  # Why does it not scale down?
   kubectl autoscaler explain web -n production --watch
 
   # For a program
-  kubectl autoscaler explain web -o json | jq .next`
+  kubectl autoscaler explain autoscaler/web -o json | jq .next`
 
 type options struct {
 	kube    kube.Flags
@@ -50,9 +50,9 @@ func Command(streams cli.Streams) *cobra.Command {
 		Short:             "Why an AutoScaler does what it does, and what comes next",
 		Long:              long,
 		Example:           example,
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: o.complete,
-		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	flags := c.Flags()
 	o.kube.Add(flags)
@@ -61,9 +61,16 @@ func Command(streams cli.Streams) *cobra.Command {
 	return c
 }
 
-func (o *options) run(ctx context.Context, name string) error {
+func (o *options) run(ctx context.Context, args []string) error {
 	if o.output != "" && o.output != "json" {
 		return fmt.Errorf("--output %q: it must be json, or left out", o.output)
+	}
+	if len(args) == 0 {
+		return o.nameMissing(ctx)
+	}
+	name, err := nameOf(args[0])
+	if err != nil {
+		return err
 	}
 	namespace, err := o.kube.Namespace()
 	if err != nil {
@@ -148,28 +155,4 @@ func (o *options) until(ctx context.Context, w watch.Interface, told *string, te
 			}
 		}
 	}
-}
-
-// complete offers the names of AutoScalers.
-func (o *options) complete(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	namespace, err := o.kube.Namespace()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	reader, err := o.kube.Client()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var list v1alpha1.AutoScalerList
-	if err := reader.List(c.Context(), &list, client.InNamespace(namespace), client.Limit(500)); err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

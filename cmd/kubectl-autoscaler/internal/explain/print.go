@@ -19,6 +19,10 @@ import (
 
 // print tells a view to a person.
 func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
+	if v.SilentSeconds > 0 {
+		fmt.Fprintln(w, c.Bad(fmt.Sprintf("The operator has not looked for %s, and should each %d s: it may be down. What follows holds once it is back.",
+			duration.HumanDuration(time.Duration(v.SilentSeconds)*time.Second), v.PollSeconds))+"\n")
+	}
 	fmt.Fprintf(w, "AutoScaler %s/%s scales Deployment %s: %d to %d replicas, looked at every %d s\n\n", v.Namespace, v.AutoScaler, v.Target, v.MinReplicas, v.MaxReplicas, v.PollSeconds)
 	v.printCount(w)
 	v.printOwner(w, c)
@@ -28,6 +32,13 @@ func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
 	if k := v.Contention; k != nil {
 		fmt.Fprintf(w, "Contention  %s\n", c.Bad(fmt.Sprintf("%s changed the count from %d to %d, %d in a row; nothing is written before %s",
 			cmp.Or(k.Manager, "somebody"), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
+	}
+	if l := v.LastWrite; l != nil {
+		from := ""
+		if l.From != nil {
+			from = fmt.Sprintf("from %d ", *l.From)
+		}
+		fmt.Fprintf(w, "Last write  %sto %d, %s ago\n", from, l.To, duration.HumanDuration(now.Sub(l.Time.Time)))
 	}
 	v.printDecision(w, now)
 	v.printNext(w, c)
@@ -48,6 +59,8 @@ func (v *View) printOwner(w io.Writer, c cli.Color) {
 		fmt.Fprintln(w, "Owner       nobody")
 	case !b.Mine:
 		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(fmt.Sprintf("AutoScaler %s, %s", b.Owner, b.Phase)), b.Epoch)
+	case b.WaitsFor != "":
+		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(fmt.Sprintf("claimed by this AutoScaler, which waits for %s to go", b.WaitsFor)), b.Epoch)
 	default:
 		fmt.Fprintf(w, "Owner       this AutoScaler, %s (epoch %d)\n", b.Phase, b.Epoch)
 		switch {
@@ -68,7 +81,7 @@ func (v *View) printDecision(out io.Writer, now time.Time) {
 		fmt.Fprintln(out, "\nNothing has been decided yet.")
 		return
 	}
-	fmt.Fprintf(out, "\nThe last decision that changed anything, %s ago: %s\n\n", duration.HumanDuration(now.Sub(d.Time.Time)), verdict(d))
+	fmt.Fprintf(out, "\nThe last decision, in the status for %s: %s\n\n", duration.HumanDuration(now.Sub(d.Time.Time)), v.verdict())
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintf(w, "  METRIC\tSAMPLE\tASKS FOR\tTOLERANCE\tBOUNDS %d-%d\tWINDOW\tSTEP\tLIMITED BY\n", d.MinReplicas, d.MaxReplicas)
 	for i := range d.Metrics {
@@ -87,15 +100,19 @@ func (v *View) printDecision(out io.Writer, now time.Time) {
 	fmt.Fprintf(out, "  result: the highest, %d%s\n", d.Result, because(d))
 }
 
-// verdict is a decision in a few words.
-func verdict(d *v1alpha1.DecisionTrace) string {
-	switch {
-	case d.Result > d.Current:
-		return fmt.Sprintf("from %d up to %d", d.Current, d.Result)
-	case d.Result < d.Current:
-		return fmt.Sprintf("from %d down to %d", d.Current, d.Result)
+// verdict is the last decision in a few words, and what has come of it.
+func (v *View) verdict() string {
+	d := v.Decision
+	switch way := direction(d.Current, d.Result); {
+	case d.Result == d.Current:
+		return fmt.Sprintf("stay at %d", d.Result)
+	case v.Still == v1alpha1.ReasonDryRun:
+		return fmt.Sprintf("would go %s from %d to %d (dry run)", way, d.Current, d.Result)
+	case v.Still != "":
+		return fmt.Sprintf("would go %s from %d to %d (nothing is written: %s)", way, d.Current, d.Result, v.Still)
+	default:
+		return fmt.Sprintf("from %d %s to %d", d.Current, way, d.Result)
 	}
-	return fmt.Sprintf("stay at %d", d.Result)
 }
 
 func because(d *v1alpha1.DecisionTrace) string {
@@ -128,7 +145,7 @@ func (v *View) printNext(w io.Writer, c cli.Color) {
 	}
 	from, moves := v.from(), make([]string, len(v.Next))
 	for i, m := range v.Next {
-		moves[i] = direction(from, m.Replicas) + " to " + strconv.Itoa(int(m.Replicas)) + " " + in(m.In)
+		moves[i] = direction(from, m.Replicas) + " to " + strconv.Itoa(int(m.Replicas)) + " " + in(m)
 		from = m.Replicas
 	}
 	text := strings.Join(moves, ", ") + ", unless the load changes"
@@ -156,11 +173,14 @@ func direction(from, to int32) string {
 	return "down"
 }
 
-func in(d time.Duration) string {
-	if d < time.Second {
+func in(m Move) string {
+	switch {
+	case m.Late > 0:
+		return "once the operator is back, which has been due for " + duration.HumanDuration(m.Late)
+	case m.In < time.Second:
 		return "at the next look"
 	}
-	return "in " + duration.HumanDuration(d)
+	return "in " + duration.HumanDuration(m.In)
 }
 
 func printConditions(out io.Writer, conditions []metav1.Condition, now time.Time, c cli.Color) {

@@ -22,6 +22,9 @@ type Move struct {
 	In       time.Duration `json:"-"`
 	Seconds  int64         `json:"inSeconds"`
 	Replicas int32         `json:"replicas"`
+	// Late is since when a move has been due that the operator has not made.
+	Late        time.Duration `json:"-"`
+	LateSeconds int64         `json:"lateSeconds,omitempty"`
 }
 
 // foretell says what the policy will do if every metric goes on asking for what it asked
@@ -29,6 +32,10 @@ type Move struct {
 // by second, beginning with the memory that a restarted operator would begin with. Only
 // the times of schedules are looked at again as they pass.
 func foretell(a *v1alpha1.AutoScaler, profiles []*v1alpha1.MetricProfile, now time.Time) ([]Move, error) {
+	return foretellFor(a, profiles, now, horizon)
+}
+
+func foretellFor(a *v1alpha1.AutoScaler, profiles []*v1alpha1.MetricProfile, now time.Time, long time.Duration) ([]Move, error) {
 	trace := a.Status.LastDecision
 	if trace == nil {
 		return nil, nil
@@ -40,7 +47,7 @@ func foretell(a *v1alpha1.AutoScaler, profiles []*v1alpha1.MetricProfile, now ti
 	o := &scaling.Observation{Target: string(a.Status.TargetUID), Current: current(a), Samples: samples(trace)}
 	memory := spec.Memory(a.Status.Memory)
 	var moves []Move
-	for t := now; t.Sub(now) <= horizon && len(moves) < maxMoves; t = t.Add(time.Second) {
+	for t := now; t.Sub(now) <= long && len(moves) < maxMoves; t = t.Add(time.Second) {
 		if !schedule.Change.IsZero() && !t.Before(schedule.Change) {
 			if policy, schedule, err = spec.Policy(a, profiles, t); err != nil {
 				return nil, err

@@ -153,7 +153,7 @@ func TestWhatIsToldToAPerson(t *testing.T) {
 	text := out.String()
 	assert.Contains(t, text, "9 wanted, 8 ready")
 	assert.Contains(t, text, "this AutoScaler, Held (epoch 3)")
-	assert.Contains(t, text, "stay at 9")
+	assert.Regexp(t, `The last decision, in the status for \d+s: stay at 9`, text)
 	assert.Regexp(t, `total +Valid +4 +4 +4 +9 +9 +ScaleDownStabilization`, text)
 	assert.Regexp(t, `Next +down to 7 in 2m\d+s, down to 5 in \d+m`, text)
 	assert.Regexp(t, `Ready +True +7m\d+s +Managing +it is`, text)

@@ -1,14 +1,18 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
@@ -31,7 +35,12 @@ type View struct {
 	Decision   *v1alpha1.DecisionTrace `json:"lastDecision,omitempty"`
 	Shadow     *v1alpha1.Shadow        `json:"shadow,omitempty"`
 	Contention *v1alpha1.Contention    `json:"contention,omitempty"`
-	Conditions []metav1.Condition      `json:"conditions"`
+	// LastWrite is the last one that really happened.
+	LastWrite  *Write             `json:"lastWrite,omitempty"`
+	Conditions []metav1.Condition `json:"conditions"`
+	// SilentSeconds is for how long the operator has not looked, where it should have;
+	// what is told of then holds once it is back.
+	SilentSeconds int64 `json:"operatorSilentSeconds,omitempty"`
 	// Next is what will be done if the load stays as it is; Unknown says why it
 	// cannot be told.
 	Next    []Move `json:"next"`
@@ -44,13 +53,22 @@ type Deployment struct {
 	Ready    int32 `json:"readyReplicas"`
 }
 
+// Write is a change of the count; From is absent where the status does not tell it.
+type Write struct {
+	From *int32      `json:"from,omitempty"`
+	To   int32       `json:"to"`
+	Time metav1.Time `json:"time"`
+}
+
 // Binding is who holds the count.
 type Binding struct {
-	Owner string                     `json:"owner,omitempty"`
-	Mine  bool                       `json:"mine"`
-	Phase v1alpha1.ScaleBindingPhase `json:"phase"`
-	Epoch int64                      `json:"epoch"`
-	Guard v1alpha1.GuardState        `json:"guard"`
+	Owner string `json:"owner,omitempty"`
+	Mine  bool   `json:"mine"`
+	// WaitsFor is what has the count, where this AutoScaler has no more than claimed it.
+	WaitsFor string                     `json:"waitsFor,omitempty"`
+	Phase    v1alpha1.ScaleBindingPhase `json:"phase"`
+	Epoch    int64                      `json:"epoch"`
+	Guard    v1alpha1.GuardState        `json:"guard"`
 	// Indexed says whether the API server has been told to refuse others.
 	Indexed bool `json:"indexed"`
 }
@@ -70,14 +88,14 @@ func (g *gatherer) view(ctx context.Context, namespace, name string, now time.Ti
 	}
 	v := &View{
 		Namespace: namespace, AutoScaler: name, Target: a.Spec.TargetRef.Name,
-		MinReplicas: a.Spec.MinReplicas, MaxReplicas: a.Spec.MaxReplicas, PollSeconds: a.Spec.PollIntervalSeconds,
+		MinReplicas: a.Spec.MinReplicas, MaxReplicas: a.Spec.MaxReplicas, PollSeconds: cmp.Or(a.Spec.PollIntervalSeconds, v1alpha1.DefaultPollIntervalSeconds),
 		Decision: a.Status.LastDecision, Shadow: a.Status.Shadow, Contention: a.Status.Contention, Conditions: a.Status.Conditions,
-		Next: []Move{}, Still: still(a),
+		LastWrite: lastWrite(a), Next: []Move{}, Still: still(a),
 	}
 	if err := errors.Join(g.deployment(ctx, v), g.binding(ctx, v, a)); err != nil {
 		return nil, err
 	}
-	v.Next, v.Unknown = g.next(ctx, a, now)
+	g.next(ctx, v, a, now)
 	return v, nil
 }
 
@@ -89,6 +107,41 @@ func still(a *v1alpha1.AutoScaler) string {
 		}
 	}
 	return ""
+}
+
+// lastWrite is the last real one. Where it began is told by the decision that asked for
+// it, or by the step that began with it.
+func lastWrite(a *v1alpha1.AutoScaler) *Write {
+	s := &a.Status
+	if s.AppliedReplicas == nil || s.LastSuccessfulScaleTime == nil {
+		return nil
+	}
+	w := &Write{To: *s.AppliedReplicas, Time: *s.LastSuccessfulScaleTime}
+	then := func(t time.Time) bool { return t.Truncate(time.Second).Equal(w.Time.Time) }
+	if d := s.LastDecision; d != nil && then(d.Time.Time) && d.Result == w.To && d.Current != w.To {
+		w.From = &d.Current
+	} else if m := s.Memory; m != nil && m.StepUp != nil && then(m.StepUp.Time.Time) && m.StepUp.Base < w.To {
+		w.From = &m.StepUp.Base
+	} else if m != nil && m.StepDown != nil && then(m.StepDown.Time.Time) && m.StepDown.Base > w.To {
+		w.From = &m.StepDown.Base
+	}
+	return w
+}
+
+// awaited finds the manager in what the condition Bound says.
+var awaited = regexp.MustCompile(`: ([A-Za-z0-9]+) "([^"]+)"`)
+
+// waitsFor is the replica manager that an AutoScaler waits for, which has claimed the
+// count already; empty where it does not wait.
+func waitsFor(a *v1alpha1.AutoScaler) string {
+	bound := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionBound)
+	if bound == nil || bound.Reason != v1alpha1.ReasonWaitingForRelease {
+		return ""
+	}
+	if found := awaited.FindStringSubmatch(bound.Message); found != nil {
+		return found[1] + "/" + found[2]
+	}
+	return "another replica manager"
 }
 
 func (g *gatherer) deployment(ctx context.Context, v *View) error {
@@ -114,6 +167,9 @@ func (g *gatherer) binding(ctx context.Context, v *View, a *v1alpha1.AutoScaler)
 	if b.Spec.OwnerRef != nil {
 		v.Binding.Owner = b.Spec.OwnerRef.Name
 	}
+	if v.Binding.Mine {
+		v.Binding.WaitsFor = waitsFor(a)
+	}
 	if !b.Closed() {
 		return nil
 	}
@@ -131,29 +187,52 @@ func (g *gatherer) binding(ctx context.Context, v *View, a *v1alpha1.AutoScaler)
 }
 
 // next foretells, or says why it cannot.
-func (g *gatherer) next(ctx context.Context, a *v1alpha1.AutoScaler, now time.Time) (moves []Move, unknown string) {
-	moves = []Move{}
+func (g *gatherer) next(ctx context.Context, v *View, a *v1alpha1.AutoScaler, now time.Time) {
 	if a.Status.LastDecision == nil {
-		return moves, "nothing has been decided yet"
+		v.Unknown = "nothing has been decided yet"
+		return
 	}
-	profiles := make([]*v1alpha1.MetricProfile, len(a.Spec.Metrics))
+	profiles, unknown := g.profiles(ctx, a)
+	if unknown != "" {
+		v.Unknown = unknown
+		return
+	}
+	if len(profiles) != len(a.Status.LastDecision.Metrics) {
+		v.Unknown = "the metrics have changed since the last decision"
+		return
+	}
+	gone, overdue, err := silence(a, profiles, now)
+	switch {
+	case err != nil:
+		v.Unknown = err.Error()
+		return
+	case overdue != nil:
+		v.SilentSeconds, v.Next = int64(gone/time.Second), []Move{*overdue}
+		return
+	case gone > 0:
+		v.SilentSeconds, v.Unknown = int64(gone/time.Second), "the operator has not looked for "+duration.HumanDuration(gone)
+		return
+	}
+	moves, err := foretell(a, profiles, now)
+	if err != nil {
+		v.Unknown = err.Error()
+		return
+	}
+	v.Next = append(v.Next, moves...)
+}
+
+// profiles are those of the metrics, or why they cannot be read.
+func (g *gatherer) profiles(ctx context.Context, a *v1alpha1.AutoScaler) (profiles []*v1alpha1.MetricProfile, unknown string) {
 	for i := range a.Spec.Metrics {
 		name := a.Spec.Metrics[i].MetricProfileRef
 		p := &v1alpha1.MetricProfile{}
 		switch err := g.reader.Get(ctx, client.ObjectKey{Name: name}, p); {
 		case apierrors.IsForbidden(err):
-			return moves, fmt.Sprintf("you may not read MetricProfile %s (kubectl get metricprofile %s)", name, name)
+			return nil, fmt.Sprintf("you may not read MetricProfile %s (kubectl get metricprofile %s)", name, name)
 		case err != nil:
-			return moves, fmt.Sprintf("MetricProfile %s: %s", name, err)
+			return nil, fmt.Sprintf("MetricProfile %s: %s", name, err)
 		}
-		profiles[i] = p
+		profiles = append(profiles, p)
 	}
-	if len(profiles) != len(a.Status.LastDecision.Metrics) {
-		return moves, "the metrics have changed since the last decision"
-	}
-	found, err := foretell(a, profiles, now)
-	if err != nil {
-		return moves, err.Error()
-	}
-	return append(moves, found...), ""
+	return profiles, ""
 }

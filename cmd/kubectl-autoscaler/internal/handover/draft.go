@@ -30,7 +30,8 @@ type Draft struct {
 type Facts struct {
 	// Endpoint is the name of the Prometheus endpoint for the profiles.
 	Endpoint string
-	// Replicas is the Deployment's count, 0 if that is not known: shares are shares of it.
+	// Replicas is the Deployment's count, 0 if that is not known: shares for scaling down
+	// are shares of it.
 	Replicas int32
 	// Requests are the Deployment's requests by container and resource, in cores and
 	// bytes; nil if they are not known.

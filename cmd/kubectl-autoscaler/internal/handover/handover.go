@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,14 +32,21 @@ const example = `  # From an HPA of the cluster
   kubectl autoscaler handover hpa/web -n production > draft.yaml
 
   # From a file, without a cluster
-  kubectl autoscaler handover -f scaledobject.yaml --endpoint main > draft.yaml`
+  kubectl autoscaler handover -f scaledobject.yaml --endpoint main > draft.yaml
+
+  # One of several in what a chart gives
+  helm template shop ./shop | kubectl autoscaler handover -f - hpa/web > draft.yaml`
 
 const (
 	kindHPA          = "HorizontalPodAutoscaler"
 	kindScaledObject = "ScaledObject"
-	// maxFile bounds what is read of a file: an object of the API is not larger.
-	maxFile = 4 << 20
 )
+
+// kinds that can be handed over.
+var kinds = map[string]schema.GroupVersionKind{
+	kindHPA:          {Group: autoscalingv2.GroupName, Version: "v2", Kind: kindHPA},
+	kindScaledObject: {Group: "keda.sh", Version: "v1alpha1", Kind: kindScaledObject},
+}
 
 type options struct {
 	kube     kube.Flags
@@ -54,16 +59,17 @@ type options struct {
 func Command(streams cli.Streams) *cobra.Command {
 	o := &options{streams: streams}
 	c := &cobra.Command{
-		Use:     "handover (hpa/NAME | scaledobject/NAME | -f FILE)",
-		Short:   "Draft what takes the place of an HPA or a ScaledObject",
-		Long:    long,
-		Example: example,
-		Args:    cobra.MaximumNArgs(2),
-		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
+		Use:               "handover (hpa/NAME | scaledobject/NAME | -f FILE [hpa/NAME | scaledobject/NAME])",
+		Short:             "Draft what takes the place of an HPA or a ScaledObject",
+		Long:              long,
+		Example:           example,
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: o.complete,
+		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	flags := c.Flags()
 	o.kube.Add(flags)
-	flags.StringVarP(&o.file, "filename", "f", "", "File with the HPA or ScaledObject, - for the standard input; the cluster is not asked then.")
+	flags.StringVarP(&o.file, "filename", "f", "", "File with the HPA or ScaledObject, - for the standard input; the cluster is not asked then. Of several in it say which one; other kinds are passed over.")
 	flags.StringVar(&o.endpoint, "endpoint", "main", "Name of the Prometheus endpoint in the operator's configuration.")
 	return c
 }
@@ -102,16 +108,19 @@ func translate(u *unstructured.Unstructured, f Facts) (*Draft, error) {
 
 func (o *options) read(ctx context.Context, args []string) (*unstructured.Unstructured, Facts, error) {
 	facts := Facts{Endpoint: o.endpoint}
-	if (o.file == "") == (len(args) == 0) {
+	if o.file == "" && len(args) == 0 {
 		return nil, facts, errors.New("say what is handed over: hpa/NAME or scaledobject/NAME of the cluster, or -f FILE")
 	}
-	if o.file != "" {
-		u, err := o.readFile()
-		return u, facts, err
+	var kind, name string
+	if len(args) > 0 {
+		var err error
+		if kind, name, err = parseReference(args); err != nil {
+			return nil, facts, err
+		}
 	}
-	kind, name, err := parseReference(args)
-	if err != nil {
-		return nil, facts, err
+	if o.file != "" {
+		u, err := o.readFile(kind, name)
+		return u, facts, err
 	}
 	namespace, err := o.kube.Namespace()
 	if err != nil {
@@ -122,10 +131,7 @@ func (o *options) read(ctx context.Context, args []string) (*unstructured.Unstru
 		return nil, facts, err
 	}
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: autoscalingv2.GroupName, Version: "v2", Kind: kindHPA})
-	if kind == kindScaledObject {
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: kindScaledObject})
-	}
+	u.SetGroupVersionKind(kinds[kind])
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u); {
 	case meta.IsNoMatchError(err):
 		return nil, facts, fmt.Errorf("this cluster does not serve %ss: is KEDA installed?", kind)
@@ -166,41 +172,4 @@ func (o *options) learn(ctx context.Context, reader client.Reader, u *unstructur
 		}
 	}
 	return nil
-}
-
-// readFile reads the one object of a file.
-func (o *options) readFile() (*unstructured.Unstructured, error) {
-	in := o.streams.In
-	if o.file != "-" {
-		f, err := os.Open(o.file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", o.file, err)
-	case len(data) > maxFile:
-		return nil, fmt.Errorf("%s: it is larger than %d MiB; no HPA or ScaledObject is", o.file, maxFile>>20)
-	}
-	u := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict(data, &u.Object); err != nil {
-		return nil, fmt.Errorf("%s: %w", o.file, err)
-	}
-	gvk := u.GroupVersionKind()
-	hpa := gvk.Group == autoscalingv2.GroupName && gvk.Version == "v2" && gvk.Kind == kindHPA
-	if !hpa && (gvk.Group != "keda.sh" || gvk.Kind != kindScaledObject) {
-		return nil, fmt.Errorf("%s: it holds %s %q; an autoscaling/v2 HorizontalPodAutoscaler or a keda.sh ScaledObject can be handed over", o.file, gvk.Kind, u.GetName())
-	}
-	if u.GetNamespace() == "" {
-		namespace, err := o.kube.Namespace()
-		if err != nil {
-			return nil, err
-		}
-		u.SetNamespace(namespace)
-	}
-	return u, nil
 }

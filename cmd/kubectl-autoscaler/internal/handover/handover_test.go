@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,15 +74,16 @@ func TestAnHPAWithoutMetricsIsOneOfTheCPU(t *testing.T) {
 	a, profiles, advice := draft(t, hpaHead)
 
 	require.Len(t, profiles, 1)
-	assert.Equal(t, "avg(sum by (pod) (rate(container_cpu_usage_seconds_total{namespace=$namespace, deployment=$target}[2m])))", profiles[0].Spec.Query)
+	assert.Equal(t, "avg(sum by (pod) (rate(container_cpu_usage_seconds_total{namespace=$namespace, deployment=$target, container!=\"\"}[2m])))", profiles[0].Spec.Query)
 	assert.Equal(t, v1alpha1.SemanticsPerReplicaAverage, profiles[0].Spec.Semantics)
 	assert.Equal(t, []v1alpha1.NamespaceName{"production"}, profiles[0].Spec.AllowedNamespaces)
 	assert.Equal(t, "web", a.Spec.TargetRef.Name)
 	assert.Equal(t, []int32{2, 20}, []int32{a.Spec.MinReplicas, a.Spec.MaxReplicas})
 	assert.Equal(t, "0.8", a.Spec.Metrics[0].TargetPerReplica)
 	assert.Contains(t, advice, "80 % of the requested cpu, and the request is not known")
-	// The defaults of an HPA's behavior, at 2 replicas: 4 pods are more than 100 %.
-	assert.Equal(t, int32(4), *a.Spec.Behavior.ScaleUpMaxStep)
+	assert.Equal(t, int32(20), *a.Spec.Behavior.ScaleUpMaxStep, "100 % of maxReplicas are more than 4 pods")
+	assert.Contains(t, advice, "scaleUp: 100 % per 15 s has become 20 replicas per poll of 15 s, the share of maxReplicas (20)")
+	assert.Contains(t, advice, `The load of metric "cpu" is the total of all replicas, not their mean: record sum(sum by (pod) (rate(container_cpu_usage_seconds_total{namespace="production", deployment="web", container!=""}[2m])))`)
 	assert.Nil(t, a.Spec.Behavior.ScaleDownMaxStep)
 	assert.Equal(t, int32(300), *a.Spec.Behavior.ScaleDownStabilizationSeconds)
 	assert.Equal(t, "0.1", a.Spec.Behavior.ToleranceUp)
@@ -156,11 +158,30 @@ func TestPoliciesOfAnHPA(t *testing.T) {
 		},
 		"a share": {
 			"scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 15}]}",
-			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(4)), ScaleDownMaxStep: new(int32(1)), ScaleDownStabilizationSeconds: new(int32(300))}, "scaleDown: 10 % per 15 s has become 1 replicas, the share of 2",
+			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(20)), ScaleDownMaxStep: new(int32(1)), ScaleDownStabilizationSeconds: new(int32(300))}, "scaleDown: 10 % per 15 s has become 1 replica per poll of 15 s, the share of 2 (minReplicas, as the present count is not known): slower than the HPA at higher counts, faster at lower ones",
+		},
+		"a share for scaling up": {
+			"scaleUp: {policies: [{type: Percent, value: 50, periodSeconds: 15}]}",
+			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(10)), ScaleDownStabilizationSeconds: new(int32(300))},
+			"scaleUp: 50 % per 15 s has become 10 replicas per poll of 15 s, the share of maxReplicas (20): never slower than the HPA, and faster at small counts, where the HPA takes the share of what there is. Lower behavior.scaleUpMaxStep",
+		},
+		"a share over a period": {
+			"scaleUp: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}",
+			v1alpha1.Behavior{ScaleUpRate: &v1alpha1.ScaleRate{MaxReplicas: 2, PeriodSeconds: 60}, ScaleDownStabilizationSeconds: new(int32(300))},
+			"scaleUp: 10 % per 60 s has become 2 replicas in any 60 s",
+		},
+		"periods shorter than a poll": {
+			"scaleUp: {policies: [{type: Pods, value: 2, periodSeconds: 5}]}",
+			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(6)), ScaleDownStabilizationSeconds: new(int32(300))}, "",
+		},
+		"a burst, and a slow rise": {
+			"scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Pods, value: 1, periodSeconds: 15}]}",
+			v1alpha1.Behavior{ScaleUpRate: &v1alpha1.ScaleRate{MaxReplicas: 8, PeriodSeconds: 60}, ScaleDownStabilizationSeconds: new(int32(300))},
+			"they have become their sum, 8 replicas in any 60 s",
 		},
 		"never down": {
 			"scaleDown: {selectPolicy: Disabled}",
-			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(4)), ScaleDownStabilizationSeconds: new(int32(300))}, "scaleDown is disabled in the HPA",
+			v1alpha1.Behavior{ScaleUpMaxStep: new(int32(20)), ScaleDownStabilizationSeconds: new(int32(300))}, "scaleDown is disabled in the HPA",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,9 +214,10 @@ func TestAScaledObject(t *testing.T) {
 	assert.Equal(t, `sum(rate(http_requests_total{namespace=$namespace, deployment=$target}[1m]))`, profiles[0].Spec.Query)
 	assert.Equal(t, "100", a.Spec.Metrics[0].TargetPerReplica)
 	assert.Equal(t, []int32{1, 30, 30}, []int32{a.Spec.MinReplicas, a.Spec.MaxReplicas, a.Spec.PollIntervalSeconds})
+	assert.Equal(t, []v1alpha1.Schedule{{Name: "cron-1", Start: "0 8 * * *", TimeZone: "UTC", DurationSeconds: 36000, MinReplicas: new(int32(10))}}, a.Spec.Schedules)
 	assert.Equal(t, &v1alpha1.Fallback{FloorReplicas: 6, AfterSeconds: 120}, a.Spec.Fallback)
 	for _, note := range []string{
-		"there is no scaling to zero", "spec.schedules says the same", "KEDA takes no data", "idleReplicaCount and cooldownPeriod are about zero",
+		"there is no scaling to zero", "has become schedule \"cron-1\": at least 10 replicas for 10h0m0s from each start", "KEDA takes no data", "idleReplicaCount and cooldownPeriod are about zero",
 		`"restoreToOriginalReplicaCount":false`, `asks http://prometheus.monitoring:9090: that must be the endpoint "main"`, "delete scaledobject web",
 	} {
 		assert.Contains(t, advice, note)
@@ -221,11 +243,12 @@ func TestWhatCannotBeHandedOver(t *testing.T) {
 		"an HPA of a StatefulSet":        {stateful, `scales StatefulSet "web", and an AutoScaler scales Deployments only`},
 		"a ScaledObject of another kind": {strings.Replace(kedaHead, "{name: web}\n", "{name: web, kind: StatefulSet}\n", 2), "Deployments only"},
 		"something else":                 {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", `it holds ConfigMap "x"`},
-		"nothing":                        {"", "it holds"},
-		"no YAML":                        {"\x00\x01", "error: -:"},
-		"a key that stands twice":        {hpaHead + "  maxReplicas: 30\n", "maxReplicas"},
+		"nothing":                        {"", "it holds nothing"},
+		"no YAML":                        {"\x00\x01", "error: stdin:"},
+		"a key that stands twice":        {hpaHead + "  maxReplicas: 30\n", "the key maxReplicas stands there twice"},
+		"two of them":                    {hpaHead + "---" + kedaHead, "it holds hpa/web, scaledobject/web: say which one, as in kubectl autoscaler handover -f - hpa/web"},
 		"a field of another type":        {strings.Replace(hpaHead, "minReplicas: 2", "minReplicas: many", 1), "HorizontalPodAutoscaler production/web"},
-		"an enormous file":               {strings.Repeat("# nothing\n", 500_000), "it is larger than 4 MiB"},
+		"an enormous file":               {strings.Repeat("# nothing\n", 500_000), "larger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, complaint, code := run(t, tc.manifest)
@@ -234,6 +257,89 @@ func TestWhatCannotBeHandedOver(t *testing.T) {
 			assert.Empty(t, out)
 			assert.Contains(t, complaint, tc.want)
 		})
+	}
+}
+
+func TestOneOfSeveralInAFile(t *testing.T) {
+	several := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---" + hpaHead + "---" + strings.Replace(hpaHead, "name: web, namespace", "name: other, namespace", 1)
+
+	out, advice, code := run(t, several, "hpa/other")
+	assert.Zero(t, code, advice)
+	assert.Contains(t, out, "name: other\n")
+	assert.Equal(t, 1, strings.Count(out, "kind: AutoScaler"))
+
+	_, complaint, code := run(t, several, "so/other")
+	assert.Equal(t, cli.ExitTrouble, code)
+	assert.Contains(t, complaint, `it holds no ScaledObject "other", but hpa/web, hpa/other`)
+}
+
+// TestTheDraftIsNeverSlowerThanTheHPA: what the HPA's defaults reach in four steps the
+// draft does too.
+func TestTheDraftIsNeverSlowerThanTheHPA(t *testing.T) {
+	a, _, _ := draft(t, strings.Replace(hpaHead, "maxReplicas: 20", "maxReplicas: 100", 1))
+
+	hpa, ours := int32(2), int32(2)
+	for steps := 0; hpa < 100; steps++ {
+		hpa, ours = min(100, max(hpa+4, 2*hpa)), min(100, ours+*a.Spec.Behavior.ScaleUpMaxStep)
+		assert.GreaterOrEqual(t, ours, hpa)
+		require.Less(t, steps, 6)
+	}
+}
+
+func TestCronTriggers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		start, end string
+		want       time.Duration
+		complaint  string
+	}{
+		"by day":                       {"0 8 * * *", "30 18 * * *", 10*time.Hour + 30*time.Minute, ""},
+		"over night":                   {"0 22 * * *", "0 6 * * *", 8 * time.Hour, ""},
+		"on working days":              {"0 8 * * 1-5", "0 18 * * 1-5", 10 * time.Hour, ""},
+		"the weekend":                  {"0 20 * * 5", "0 6 * * 1", 58 * time.Hour, ""},
+		"once a year":                  {"0 0 24 12 *", "0 0 27 12 *", 72 * time.Hour, ""},
+		"twice a day":                  {"0 8,14 * * *", "0 10,16 * * *", 2 * time.Hour, ""},
+		"nights of working days":       {"0 22 * * 1-5", "0 6 * * 1-5", 0, "by one duration"},
+		"two lengths":                  {"0 8,14 * * *", "0 10,17 * * *", 0, "by one duration"},
+		"starts within":                {"0 * * * *", "0 18 * * *", 0, "by one duration"},
+		"longer than a schedule lasts": {"0 0 1 * *", "0 0 20 * *", 0, "by one duration"},
+		"an end that never comes":      {"0 0 1 * *", "0 0 30 2 *", 0, "by one duration"},
+		"a start that never comes":     {"0 0 30 2 *", "0 0 1 * *", 0, "it never starts"},
+		"no cron":                      {"often", "0 6 * * *", 0, "expected exactly 5 fields"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := between(tc.start, tc.end)
+			assert.Equal(t, tc.want, got)
+			if tc.complaint != "" {
+				assert.ErrorContains(t, err, tc.complaint)
+			} else {
+				assert.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestACronTriggerThatIsNoScheduleIsToldOf(t *testing.T) {
+	a, _, advice := draft(t, kedaHead+`  minReplicaCount: 2
+  triggers:
+  - {type: prometheus, metadata: {serverAddress: "http://p:9090", query: 'sum(up{namespace="production"})', threshold: "1"}}
+  - {type: cron, name: nights, metadata: {timezone: Europe/Berlin, start: 0 22 * * 1-5, end: 0 6 * * 1-5, desiredReplicas: "10"}}
+  - {type: cron, name: low, metadata: {timezone: Europe/Berlin, start: 0 22 * * *, end: 0 6 * * *, desiredReplicas: "1"}}
+`)
+
+	assert.Empty(t, a.Spec.Schedules)
+	assert.Contains(t, advice, `Trigger nights of type cron (10 replicas from "0 22 * * 1-5" to "0 6 * * 1-5", Europe/Berlin) is not translated: its ends do not follow its starts by one duration`)
+	assert.Contains(t, advice, "Trigger low of type cron asks for 1 replica, no more than minReplicas")
+}
+
+func TestCompletionOffersThePrefixes(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for typed, want := range map[string]string{"": "hpa/\nscaledobject/\n:6\n", "hpa/": ":4\n"} {
+		var out, complaint bytes.Buffer
+		c := Command(cli.Streams{Out: &out, Err: &complaint})
+		c.SetOut(&out)
+		c.SetArgs([]string{"__complete", typed})
+		require.NoError(t, c.Execute())
+		assert.Equal(t, want, out.String())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -86,9 +87,10 @@ func (d *Draft) resource(name, container string, target autoscalingv2.MetricTarg
 		d.note("The resource metric %q is not translated: say in a profile's query what a replica uses of it.", name)
 		return
 	}
-	matchers := "namespace=$namespace, deployment=$target"
+	// Without a container's name a series is the sum over the pod, which would count twice.
+	matchers := `namespace=$namespace, deployment=$target, container!=""`
 	if container != "" {
-		matchers += ", container=" + strconv.Quote(container)
+		matchers = "namespace=$namespace, deployment=$target, container=" + strconv.Quote(container)
 	}
 	value := 1.0
 	switch {
@@ -159,7 +161,7 @@ func (d *Draft) hpaBehavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior, f 
 	}
 	out := &v1alpha1.Behavior{ScaleDownStabilizationSeconds: new(int32(300)), ToleranceUp: hpaTolerance, ToleranceDown: hpaTolerance}
 	up := rulesOr(b.ScaleUp, []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}, {Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}})
-	d.scaleUp(out, &up, f)
+	d.scaleUp(out, &up)
 	down := rulesOr(b.ScaleDown, []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}})
 	d.scaleDown(out, &down, f)
 	return out
@@ -176,23 +178,43 @@ func rulesOr(given *autoscalingv2.HPAScalingRules, policies []autoscalingv2.HPAS
 	return r
 }
 
-func (d *Draft) scaleUp(out *v1alpha1.Behavior, r *autoscalingv2.HPAScalingRules, f Facts) {
+// scaleUp is never slower than the other one at any count: too few replicas are an
+// outage, too many are a bill.
+func (d *Draft) scaleUp(out *v1alpha1.Behavior, r *autoscalingv2.HPAScalingRules) {
 	out.ScaleUpStabilizationSeconds = r.StabilizationWindowSeconds
 	if r.Tolerance != nil {
 		out.ToleranceUp = decimal(r.Tolerance.AsApproximateFloat64())
 	}
-	p, disabled := d.chosen("scaleUp", r, f)
-	switch {
-	case disabled:
+	if choice(r) == autoscalingv2.DisabledPolicySelect {
 		d.note("scaleUp is disabled in the HPA; an AutoScaler has no such switch. A schedule with freeze: All stops both ways.")
-	case p == nil:
-	case p.period > d.AutoScaler.Spec.PollIntervalSeconds:
-		out.ScaleUpRate = &v1alpha1.ScaleRate{MaxReplicas: p.replicas, PeriodSeconds: p.period}
-	default:
-		out.ScaleUpMaxStep = new(p.replicas)
+		return
+	}
+	high, poll := int64(max(d.AutoScaler.Spec.MaxReplicas, 1)), int64(d.AutoScaler.Spec.PollIntervalSeconds)
+	p := chosen(r, high)
+	if choice(r) == autoscalingv2.MaxChangePolicySelect {
+		p = together(r, p, high)
+	}
+	var result, field string
+	if p.period > poll {
+		p.replicas = min(p.replicas, high)
+		out.ScaleUpRate = &v1alpha1.ScaleRate{MaxReplicas: short(p.replicas), PeriodSeconds: short(p.period)}
+		result, field = fmt.Sprintf("%s in any %d s", counted(p.replicas), p.period), "scaleUpRate.maxReplicas"
+	} else {
+		p.replicas = min(divideUp(p.replicas*poll, p.period), high)
+		out.ScaleUpMaxStep = new(short(p.replicas))
+		result, field = fmt.Sprintf("%s per poll of %d s", counted(p.replicas), poll), "scaleUpMaxStep"
+	}
+	switch {
+	case p.of == nil:
+		d.note("scaleUp: of the HPA's policies the one that allows the most at the moment counts; they have become their sum, %s, never slower than the HPA and sometimes faster. Lower behavior.%s for smaller steps.", result, field)
+	case p.of.Type == autoscalingv2.PercentScalingPolicy:
+		d.note("scaleUp: %d %% per %d s has become %s, the share of maxReplicas (%d): never slower than the HPA, and faster at small counts, where the HPA takes the share of what there is. Lower behavior.%s for smaller steps.",
+			p.of.Value, p.of.PeriodSeconds, result, high, field)
 	}
 }
 
+// scaleDown takes the share of the present count: a number of replicas that is removed at
+// smaller counts too.
 func (d *Draft) scaleDown(out *v1alpha1.Behavior, r *autoscalingv2.HPAScalingRules, f Facts) {
 	if r.StabilizationWindowSeconds != nil {
 		out.ScaleDownStabilizationSeconds = r.StabilizationWindowSeconds
@@ -200,52 +222,99 @@ func (d *Draft) scaleDown(out *v1alpha1.Behavior, r *autoscalingv2.HPAScalingRul
 	if r.Tolerance != nil {
 		out.ToleranceDown = decimal(r.Tolerance.AsApproximateFloat64())
 	}
-	p, disabled := d.chosen("scaleDown", r, f)
-	switch {
-	case disabled:
+	if choice(r) == autoscalingv2.DisabledPolicySelect {
 		d.note("scaleDown is disabled in the HPA; an AutoScaler has no such switch. A schedule with freeze: ScaleDown that is always in force comes to the same.")
-	case p == nil:
-	default:
-		out.ScaleDownMaxStep = new(p.replicas)
-		if p.period > d.AutoScaler.Spec.PollIntervalSeconds {
-			out.ScaleDownMinIntervalSeconds = new(p.period)
-		}
+		return
+	}
+	count, of := d.AutoScaler.Spec.MinReplicas, "minReplicas, as the present count is not known"
+	if f.Replicas > 0 {
+		count, of = max(f.Replicas, count), "the present count"
+	}
+	limits := slices.DeleteFunc(slices.Clone(r.Policies), allAtOnce)
+	if len(limits) == 0 || len(limits) < len(r.Policies) && choice(r) == autoscalingv2.MaxChangePolicySelect {
+		return // all of them at once
+	}
+	r.Policies = limits
+	p := chosen(r, int64(count))
+	out.ScaleDownMaxStep = new(short(p.replicas))
+	every := fmt.Sprintf("per poll of %d s", d.AutoScaler.Spec.PollIntervalSeconds)
+	if p.period > int64(d.AutoScaler.Spec.PollIntervalSeconds) {
+		out.ScaleDownMinIntervalSeconds = new(short(p.period))
+		every = fmt.Sprintf("each %d s", p.period)
+	}
+	if p.of.Type == autoscalingv2.PercentScalingPolicy {
+		d.note("scaleDown: %d %% per %d s has become %s %s, the share of %d (%s): slower than the HPA at higher counts, faster at lower ones. behavior.scaleDownMaxStep sets it.",
+			p.of.Value, p.of.PeriodSeconds, counted(p.replicas), every, count, of)
 	}
 }
 
-// pace is a number of replicas in a period of seconds.
-type pace struct{ replicas, period int32 }
-
-// chosen is the policy that the HPA would choose at the present count; nil where that is no
-// limit. Of several it is the one that lets more through, or less, per second.
-func (d *Draft) chosen(way string, r *autoscalingv2.HPAScalingRules, f Facts) (best *pace, disabled bool) {
-	choice := autoscalingv2.MaxChangePolicySelect
-	if r.SelectPolicy != nil {
-		choice = *r.SelectPolicy
-	}
-	if choice == autoscalingv2.DisabledPolicySelect {
-		return nil, true
-	}
-	count := max(f.Replicas, d.AutoScaler.Spec.MinReplicas)
-	for _, p := range r.Policies {
-		if way == "scaleDown" && p.Type == autoscalingv2.PercentScalingPolicy && p.Value >= 100 {
-			if choice == autoscalingv2.MaxChangePolicySelect {
-				return nil, false // all of them at once
-			}
-			continue
-		}
-		this := pace{replicas: max(p.Value, 1), period: max(p.PeriodSeconds, 1)}
-		if p.Type == autoscalingv2.PercentScalingPolicy {
-			this.replicas = max(1, int32(min(math.Ceil(float64(count)*float64(p.Value)/100), math.MaxInt16)))
-			d.note("%s: %d %% per %d s has become %d replicas, the share of %d.", way, p.Value, p.PeriodSeconds, this.replicas, count)
-		}
-		if best == nil || faster(this, *best) == (choice == autoscalingv2.MaxChangePolicySelect) {
-			best = &this
-		}
-	}
-	return best, false
+func allAtOnce(p autoscalingv2.HPAScalingPolicy) bool {
+	return p.Type == autoscalingv2.PercentScalingPolicy && p.Value >= 100
 }
 
-func faster(a, b pace) bool {
-	return int64(a.replicas)*int64(b.period) > int64(b.replicas)*int64(a.period)
+func choice(r *autoscalingv2.HPAScalingRules) autoscalingv2.ScalingPolicySelect {
+	return ptr.Deref(r.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+}
+
+// pace is a number of replicas in a period of seconds, and the policy that it is of.
+type pace struct {
+	replicas, period int64
+	of               *autoscalingv2.HPAScalingPolicy
+}
+
+func paceOf(p *autoscalingv2.HPAScalingPolicy, count int64) pace {
+	this := pace{replicas: int64(max(p.Value, 1)), period: int64(max(p.PeriodSeconds, 1)), of: p}
+	if p.Type == autoscalingv2.PercentScalingPolicy {
+		this.replicas = max(1, divideUp(count*int64(p.Value), 100))
+	}
+	return this
+}
+
+// chosen is the policy that lets the most through per second at a count, or the least,
+// where the HPA is to choose that.
+func chosen(r *autoscalingv2.HPAScalingRules, count int64) pace {
+	best := paceOf(&r.Policies[0], count)
+	for i := range r.Policies {
+		this := paceOf(&r.Policies[i], count)
+		faster := this.replicas*best.period > best.replicas*this.period
+		slower := this.replicas*best.period < best.replicas*this.period
+		if faster && choice(r) == autoscalingv2.MaxChangePolicySelect || slower && choice(r) == autoscalingv2.MinChangePolicySelect {
+			best = this
+		}
+	}
+	return best
+}
+
+// together is a pace that no order of using the policies goes beyond: where they have
+// different periods a slow one may let a burst through that the fastest does not.
+func together(r *autoscalingv2.HPAScalingRules, best pace, count int64) pace {
+	most := map[int64]int64{} // by period, of which only the most counts
+	longest := int64(0)
+	for i := range r.Policies {
+		p := paceOf(&r.Policies[i], count)
+		most[p.period], longest = max(most[p.period], p.replicas), max(longest, p.period)
+	}
+	if len(most) == 1 {
+		return best
+	}
+	sum := pace{period: longest}
+	for period, replicas := range most {
+		sum.replicas += replicas * divideUp(longest, period)
+	}
+	return sum
+}
+
+func divideUp(a, b int64) int64 { return (a + b - 1) / b }
+
+// short is a number of the API; what is larger than those admission refuses.
+func short(n int64) int32 {
+	return int32(min(n, math.MaxInt32)) //nolint:gosec // it fits
+}
+
+// counted is a number of replicas, in words.
+func counted(n int64) string {
+	if n == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", n)
 }

@@ -106,6 +106,10 @@ func (d *Draft) triggers(s *scaledObject, f Facts) {
 		if name == "" {
 			name = t.Type + "-" + strconv.Itoa(i)
 		}
+		if t.Type == "cron" {
+			d.cron(name, t.Metadata)
+			continue
+		}
 		if t.Type != "prometheus" {
 			d.note("Trigger %s of type %s is not translated: %s.", name, t.Type, instead(t.Type))
 			continue
@@ -148,10 +152,7 @@ func address(given string) string {
 
 // instead is what takes the place of a trigger.
 func instead(kind string) string {
-	switch kind {
-	case "cron":
-		return "spec.schedules says the same"
-	case "cpu", "memory":
+	if kind == "cpu" || kind == "memory" {
 		return "a profile with semantics: PerReplicaAverage whose query gives what a replica uses"
 	}
 	return "what it reads must be a metric in Prometheus, by an exporter"

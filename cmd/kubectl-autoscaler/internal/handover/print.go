@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/platform/autoscale-operator/api/v1alpha1"
 )
 
 // manifest writes the draft as YAML that kubectl applies: the profiles first.
@@ -58,7 +61,7 @@ func (d *Draft) advice(w io.Writer) {
 	}
 	a := d.AutoScaler
 	n := "kubectl -n " + a.Namespace
-	fmt.Fprintln(w, "The way from here; none of these steps writes a replica count, and each can be taken back:")
+	fmt.Fprintln(w, "The way from here. The other one scales until you take over, and each step can be taken back:")
 	step := 0
 	say := func(what string, commands ...string) {
 		step++
@@ -70,17 +73,36 @@ func (d *Draft) advice(w io.Writer) {
 	if len(d.Before) > 0 {
 		say("Before anything else:", d.Before...)
 	}
-	say("Replay recorded load, offline: does the policy do what it should?",
+	say("Replay recorded load, offline: does the policy do what it should?"+d.totals(),
 		"kubectl autoscaler replay -f draft.yaml --load load.json --compare hpa")
 	say("Recommend beside what scales now (dryRun: true), and compare for a week.",
 		"kubectl apply -f draft.yaml", n+" get autoscaler "+a.Name+" -o wide")
 	say("Stand by (claimPolicy: Wait).",
 		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"dryRun":false}}'`)
-	say("Take over, at a time when the two agree.",
+	say("Take over, at a time when the two agree: from here on the AutoScaler writes the count.",
 		n+" delete "+d.From, n+" wait autoscaler/"+a.Name+" --for=condition=Ready --timeout=60s")
 	say("Drill: metric loss, a leader's end, a target made anew (docs/rollout.md). Back, at any time: pause, make the other one again, delete the AutoScaler.",
 		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"paused":true}}'`)
 	fmt.Fprintln(w, "\nA manifest or chart that sets spec.replicas of the Deployment must stop setting it: docs/gitops.md.")
+}
+
+// totals says what is to be recorded of the metrics that are means: a replay takes the
+// load of the whole service.
+func (d *Draft) totals() string {
+	var text strings.Builder
+	names := strings.NewReplacer("$namespace", strconv.Quote(d.AutoScaler.Namespace), "$target", strconv.Quote(d.AutoScaler.Spec.TargetRef.Name))
+	for i, p := range d.Profiles {
+		if p.Spec.Semantics != v1alpha1.SemanticsPerReplicaAverage {
+			continue
+		}
+		fmt.Fprintf(&text, "\n     The load of metric %q is the total of all replicas, not their mean: record ", d.AutoScaler.Spec.Metrics[i].Name)
+		if mean, ok := strings.CutPrefix(p.Spec.Query, "avg("); ok {
+			text.WriteString(names.Replace("sum(" + mean))
+		} else {
+			text.WriteString("its sum over all replicas")
+		}
+	}
+	return text.String()
 }
 
 // kind and name of what is handed over, from an argument as kubectl takes it: "hpa web",

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -34,6 +35,7 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	if n := flags.Lookup(clientcmd.FlagNamespace); n != nil {
 		n.Shorthand, n.Usage = "n", "The namespace to look at; that of the context otherwise."
 	}
+	f.complete(flags)
 }
 
 // AddAll registers -A too.
@@ -61,9 +63,15 @@ func (f *Flags) Namespace() (string, error) {
 	return namespace, nil
 }
 
+// Given is the namespace of -n alone.
+func (f *Flags) Given() string { return f.overrides.Context.Namespace }
+
 // RESTConfig is the configuration of a client.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	config, err := f.config().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("which cluster is meant: there is no kubeconfig, or no current context in it; name the file with --kubeconfig or KUBECONFIG, and a context of it with --context")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("which cluster is meant: %w", err)
 	}

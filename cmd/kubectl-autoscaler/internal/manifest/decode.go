@@ -163,6 +163,7 @@ func (s *Source) add(set *Set, value any, root *yamlnode.Node, from offset, at P
 	case kind == "" || apiVersion == "":
 		set.trouble(at, "this is no Kubernetes object: it has no "+firstOf(apiVersion, "apiVersion", "kind")+", or that is no text")
 	case hasItems && strings.HasSuffix(kind, "List"):
+		set.lists++
 		nodes := itemsOf(root)
 		for i, item := range items {
 			var node *yamlnode.Node

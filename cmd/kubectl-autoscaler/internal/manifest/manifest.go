@@ -76,6 +76,12 @@ type Set struct {
 	Files, Ignored int
 
 	opened map[string]bool
+	lists  int
+}
+
+// Empty says that nothing at all was read, not even a list of nothing.
+func (set *Set) Empty() bool {
+	return len(set.Documents)+len(set.Troubles)+set.Ignored+set.lists == 0
 }
 
 // Source says what to read, and what of it to keep.

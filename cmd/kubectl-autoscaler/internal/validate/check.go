@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,7 +175,35 @@ func causes(err error) []Finding {
 		}
 	}
 	if len(all) == 0 {
-		return []Finding{{Message: err.Error()}}
+		all = []Finding{{Message: err.Error()}}
+	}
+	var parted []Finding
+	for _, f := range all {
+		parted = append(parted, fields(f)...)
+	}
+	return parted
+}
+
+const strictDecoding = "strict decoding error: "
+
+var strictly = regexp.MustCompile(`(?:unknown|duplicate) field "([^"]*)"`)
+
+// fields parts what the API server says of all unknown fields in one text, in a patch's
+// case behind the whole object.
+func fields(f Finding) []Finding {
+	if rest, whole := strings.CutPrefix(f.Message, "Invalid value: "); whole && f.Field == "patch" {
+		if value, err := strconv.QuotedPrefix(rest); err == nil {
+			f = Finding{Message: strings.TrimPrefix(rest[len(value):], ": ")}
+		}
+	}
+	var all []Finding
+	if at := strings.LastIndex(f.Message, strictDecoding); at >= 0 {
+		for _, m := range strictly.FindAllStringSubmatch(f.Message[at:], -1) {
+			all = append(all, Finding{Field: m[1], Message: m[0]})
+		}
+	}
+	if len(all) == 0 {
+		return []Finding{f}
 	}
 	return all
 }

@@ -42,7 +42,9 @@ type checker struct {
 	configured, complete bool
 	// namespace is that of objects that name none.
 	namespace func() (string, error)
-	began     time.Time
+	// only is the namespace that was asked for; empty where none was.
+	only  string
+	began time.Time
 
 	// places of admitted AutoScalers and of profiles, of profiles that are refused, and of
 	// other replica managers.
@@ -129,6 +131,9 @@ func (c *checker) check(ctx context.Context, documents []*manifest.Document) ([]
 			}
 		}
 	}
+	for _, i := range items {
+		c.elsewhere(i)
+	}
 	for _, d := range c.deployments {
 		items = append(items, c.replicasSet(d))
 	}
@@ -148,6 +153,13 @@ func (c *checker) locate(u *unstructured.Unstructured, gk schema.GroupKind) erro
 	}
 	u.SetNamespace(namespace)
 	return nil
+}
+
+// elsewhere refuses, as kubectl does, an object of another namespace than was asked for.
+func (c *checker) elsewhere(i *item) {
+	if its := i.Document.Object.GetNamespace(); c.only != "" && its != "" && its != c.only && i.Document.Object.GetKind() != metricProfileKind {
+		i.say(LevelError, RuleSet, "metadata.namespace", fmt.Sprintf("the object is of namespace %q, and --namespace asks for %q; leave one of them out", its, c.only))
+	}
 }
 
 func (c *checker) checkOwn(ctx context.Context, d *manifest.Document) *item {

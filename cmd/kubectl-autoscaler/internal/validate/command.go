@@ -41,6 +41,7 @@ const examples = `  # A folder, as in a pipeline
   kubectl autoscaler validate -R -f deploy/
 
   # What Kustomize and Helm make, with the platform's own limits and rules
+  set -o pipefail
   kubectl kustomize overlays/production | kubectl autoscaler validate -f - --config operator.yaml
   helm template shop ./chart | kubectl autoscaler validate -n production -f -
 
@@ -81,7 +82,7 @@ func Command(streams cli.Streams) *cobra.Command {
 
 func (o *options) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVarP(&o.files, "filename", "f", nil, `File or folder to read, or "-"; more than once for several.`)
+	f.StringSliceVarP(&o.files, "filename", "f", nil, `File or folder to read, or "-"; more than once, or with commas between, for several.`)
 	f.BoolVarP(&o.recursive, "recursive", "R", false, "Look into the folders of a folder, too.")
 	f.StringVar(&o.config, "config", "", "Configuration file of the operator: its limits, defaults, rules, endpoints and replica managers. Without it: the built-in limits and replica managers, any endpoint, no rules.")
 	f.BoolVar(&o.complete, "complete", false, "Take the given files for all there is: a MetricProfile that they lack is an error, as at admission.")
@@ -112,23 +113,26 @@ func (o *options) run(ctx context.Context, streams cli.Streams) error {
 		return fmt.Errorf("--output %q is not known; it is one of %s", o.output, strings.Join(formats(), ", "))
 	}
 	// What the webhooks would log, they say in their answer, too.
-	report, err := o.validate(log.IntoContext(ctx, logr.Discard()), streams)
-	if err != nil {
-		return err
+	report, failed := o.validate(log.IntoContext(ctx, logr.Discard()), streams)
+	if report == nil {
+		return failed
 	}
 	if err := write(streams.Out, report); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
+	if n := report.unread(); n > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%s could not be read as manifests; the report tells which", counted(n, "document")))
+	}
 	switch {
-	case report.unread() > 0:
-		return fmt.Errorf("%s could not be read as manifests; the report tells which", counted(report.unread(), "document"))
+	case failed != nil:
+		return failed
 	case report.count(LevelError) > 0, o.strict && report.count(LevelWarning) > 0:
 		return cli.ErrFound
 	}
 	return nil
 }
 
-// validate reads and checks.
+// validate reads and checks. There may be a report beside the error of a cluster.
 func (o *options) validate(ctx context.Context, streams cli.Streams) (*Report, error) {
 	var platform *config.Config
 	if o.config != "" {
@@ -141,19 +145,20 @@ func (o *options) validate(ctx context.Context, streams cli.Streams) (*Report, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	c.complete, c.namespace = o.complete, o.kube.Namespace
+	c.complete, c.namespace, c.only = o.complete, o.kube.Namespace, o.kube.Given()
 	source := &manifest.Source{In: streams.In, Recursive: o.recursive, Keep: c.keep}
 	set := source.Read(o.files...)
+	if set.Empty() {
+		return nil, fmt.Errorf("no objects were read from %s; did the command before the pipe fail?", strings.Join(o.files, ", "))
+	}
 	items, err := c.check(ctx, set.Documents)
 	if err != nil {
 		return nil, err
 	}
 	if o.server {
-		if err := o.ask(ctx, c, items); err != nil {
-			return nil, err
-		}
+		err = o.ask(ctx, c, items)
 	}
-	return newReport(set, items), nil
+	return newReport(set, items), err
 }
 
 // newReport puts together what was found.

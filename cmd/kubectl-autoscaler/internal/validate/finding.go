@@ -104,7 +104,7 @@ func (r *Report) add(all []Finding) {
 
 // plain is a text that neither moves a terminal's cursor nor fills its screen.
 func plain(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, unicode.IsControl), " ")
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return !unicode.IsGraphic(r) }), " ")
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."
 	}

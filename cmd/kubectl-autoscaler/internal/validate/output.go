@@ -38,13 +38,13 @@ func writeText(out io.Writer, r *Report) error {
 	var b strings.Builder
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		fmt.Fprintf(&b, "%s: %s ", f.Place, levels[f.Level](string(f.Level)+":"))
+		fmt.Fprintf(&b, "%s: %s ", cli.Plain(f.Place.String()), levels[f.Level](string(f.Level)+":"))
 		if f.Object != "" {
 			fmt.Fprintf(&b, "%s: ", f.Object)
 		}
 		b.WriteString(f.Text())
 		if f.See != nil {
-			b.WriteString(color.Faint(" (see " + f.See.String() + ")"))
+			b.WriteString(color.Faint(" (see " + cli.Plain(f.See.String()) + ")"))
 		}
 		b.WriteByte('\n')
 	}

@@ -91,23 +91,28 @@ func TestJSONHasTheSameFields(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	dir := inFiles(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "broken.txt"), []byte("a: ["), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.txt"), []byte("---\n# nothing\n---\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "list.txt"), []byte("apiVersion: v1\nkind: List\nitems: []\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "operator.txt"), []byte("limit: 1"), 0o600))
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		errs string
 	}{
-		"nothing found":                     {[]string{"-f", "a,b.yaml"}, cli.ExitOK, ""},
+		"nothing found":                     {[]string{"-f", `"a,b.yaml"`}, cli.ExitOK, ""},
 		"something found":                   {[]string{"-f", "."}, cli.ExitFound, ""},
 		"a warning":                         {[]string{"-f", "second.yaml", "--complete"}, cli.ExitFound, ""},
-		"a file that is not readable":       {[]string{"-f", "a,b.yaml", "-f", "broken.txt"}, cli.ExitTrouble, "1 document could not be read"},
+		"a file that is not readable":       {[]string{"-f", `"a,b.yaml"`, "-f", "broken.txt"}, cli.ExitTrouble, "1 document could not be read"},
 		"a file that is not there":          {[]string{"-f", "none.yaml"}, cli.ExitTrouble, "1 document could not be read"},
+		"files with commas":                 {[]string{"-f", "second.yaml,none.yaml"}, cli.ExitTrouble, "1 document could not be read"},
+		"an empty file":                     {[]string{"-f", "empty.txt"}, cli.ExitTrouble, "no objects were read from empty.txt; did the command before the pipe fail?"},
+		"a list of nothing":                 {[]string{"-f", "list.txt"}, cli.ExitOK, ""},
 		"no file":                           {nil, cli.ExitTrouble, "nothing to validate"},
 		"a format that does not exist":      {[]string{"-f", ".", "-o", "xml"}, cli.ExitTrouble, `--output "xml" is not known; it is one of github, json, sarif, text`},
 		"a flag that does not exist":        {[]string{"--fast"}, cli.ExitTrouble, "--fast"},
 		"a configuration with a mistake":    {[]string{"-f", ".", "--config", "operator.txt"}, cli.ExitTrouble, "operator.txt: line 1: there is no field limit here"},
 		"a configuration that is not there": {[]string{"-f", ".", "--config", "none"}, cli.ExitTrouble, "no such file"},
-		"a cluster that is not there":       {[]string{"-f", "a,b.yaml", "--server"}, cli.ExitTrouble, "which cluster is meant"},
+		"a cluster that is not there":       {[]string{"-f", `"a,b.yaml"`, "--server"}, cli.ExitTrouble, "which cluster is meant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := run(t, "", tc.args...)
@@ -116,6 +121,9 @@ func TestExitCodes(t *testing.T) {
 			assert.LessOrEqual(t, strings.Count(errs, "\n"), 1, "one paragraph")
 		})
 	}
+	_, out, errs := run(t, "", "-f", "second.yaml", "--server")
+	assert.Contains(t, out, "1 object checked", "the report is there all the same")
+	assert.Contains(t, errs, "which cluster is meant")
 	only := []string{"-f", "-", "--complete"}
 	alone := strings.ReplaceAll(profile, "endpoint: main", "endpoint: main\n  onEmpty: Zero")
 	code, _, _ := run(t, alone, only...)
@@ -130,4 +138,21 @@ func TestATerminalIsNotMovedByWhatIsRead(t *testing.T) {
 	assert.NotContains(t, out, "\x1b")
 	assert.NotContains(t, out, "\r")
 	assert.NotContains(t, out, "\nerror: y")
+}
+
+func TestATerminalIsNotMovedByTheNameOfAFile(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Chdir(t.TempDir())
+	const name = "a\x1b[2J\n::error::b.yaml"
+	require.NoError(t, os.WriteFile(name, []byte(autoscaler("web", "web")+"  more\u202e: \"\x9b\"\n"), 0o600))
+
+	_, out, errs := run(t, "", "-f", ".")
+	assert.Contains(t, out, `a\x1b[2J\n::error::b.yaml:1:1: error: `)
+	assert.NotContains(t, out+errs, "\x1b")
+
+	_, out, _ = run(t, "", "-f", ".", "-o", "github")
+	assert.NotContains(t, out, "\n::error::b")
+
+	_, _, errs = run(t, "", "-f", ".", "--config", "none\x1b[2J")
+	assert.Contains(t, errs, `none\x1b[2J`)
 }

@@ -172,6 +172,19 @@ func TestObjectsWithoutANamespaceAreOfTheOneThatIsMeant(t *testing.T) {
 	assert.Contains(t, all[0], `AutoScaler default/web: spec.metrics[0].metricProfileRef: Forbidden: MetricProfile "load" does not allow namespace "default"`)
 }
 
+func TestAnObjectOfAnotherNamespaceThanIsAskedForIsRefusedAsByKubectl(t *testing.T) {
+	documents := []string{profile, deployment("web"), strings.ReplaceAll(autoscaler("web", "web"), ", namespace: production", "")}
+
+	code, all := found(t, append(withConfig(t, ""), "-n", "production"), documents...)
+	assert.Equal(t, cli.ExitOK, code, "%v", all)
+
+	code, all = found(t, append(withConfig(t, ""), "-n", "other"), profile, deployment("web"), autoscaler("web", "web"))
+	assert.Equal(t, cli.ExitFound, code)
+	require.Len(t, all, 2, "%v", all)
+	assert.Contains(t, all[0], `error Deployment production/web: metadata.namespace: the object is of namespace "production", and --namespace asks for "other"`)
+	assert.Contains(t, all[1], `error AutoScaler production/web: metadata.namespace: `)
+}
+
 func TestFC12FC13_WhatHangsAQuantityParserIsRefusedAtOnce(t *testing.T) {
 	for _, value := range []string{`"1e-2147483648"`, `"2E6024865272343"`, `"1e1.5"`, `".07893E985.90504"`, `"0e9999"`, `"1e400"`, `"Ki"`, "1e-2147483648", "1.5", "null"} {
 		code, all := found(t, nil, strings.ReplaceAll(autoscaler("web", "web"), `"100"`, value))
