@@ -139,6 +139,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	defer load.close()
+	subject.warnOfBacklogs(o.warn)
 	return o.play(ctx, subject, rivals, load)
 }
 
@@ -147,6 +148,7 @@ func (o *options) play(ctx context.Context, subject *subject, rivals []rival, lo
 	policy := simulate.NewPolicy(subject.autoscaler, subject.profiles, inOrder(len(subject.profiles)))
 	autoscalers := []simulate.Autoscaler{policy}
 	about := subject.about()
+	about.Interval = max(time.Second, min(about.Interval, load.step()))
 	for _, r := range rivals {
 		autoscalers = append(autoscalers, r.autoscaler)
 		about.Autoscalers = append(about.Autoscalers, r.name)
@@ -158,23 +160,32 @@ func (o *options) play(ctx context.Context, subject *subject, rivals []rival, lo
 	}
 	out := bufio.NewWriterSize(o.streams.Out, 64<<10)
 	writer := formats[o.output](out, about)
-	summaries := make([]simulate.Summary, len(autoscalers))
-	progress := newProgress(o.streams, o.output, load.done)
+	to := &recorder{Writer: writer, summaries: make([]simulate.Summary, len(autoscalers)), progress: newProgress(o.streams, o.output, load.done)}
 	err := simulate.Run(ctx, simulate.Options{
 		Start: load.start(), Metrics: len(subject.profiles), Replicas: replicas, ReadyAfter: o.readyAfter, Yardstick: policy.Needed,
-	}, load, autoscalers, func(s *simulate.Step) error {
-		progress.step(s.At)
-		summaries[s.Of].Add(s)
-		return writer.Step(s)
-	})
-	progress.end()
+	}, load, autoscalers, to)
+	to.progress.end()
 	if err != nil {
 		return err
 	}
-	if err := writer.Close(summaries); err != nil {
+	if err := writer.Close(to.summaries); err != nil {
 		return err
 	}
 	return out.Flush()
+}
+
+// recorder sums up what goes into the report.
+type recorder struct {
+	report.Writer
+	summaries []simulate.Summary
+	progress  *progress
+}
+
+// Step takes a step.
+func (r *recorder) Step(s *simulate.Step) error {
+	r.progress.step(s.At)
+	r.summaries[s.Of].Add(s)
+	return r.Writer.Step(s)
 }
 
 func inOrder(n int) []int {

@@ -1,9 +1,12 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +29,8 @@ type load struct {
 	// done is how much of it has been read, from 0 to 1, as far as that is known.
 	done func(at time.Time) float64
 	stop []func() error
-	// rows and stands are used again for each time.
+	// at is the newest time, in Unix microseconds; rows and stands are used again for each.
+	at     int64
 	rows   [][]trace.Cell
 	stands []bool
 }
@@ -101,6 +105,9 @@ func (o *options) openFiles(l *load, s *subject, from, to time.Time) error {
 	var files []*trace.File
 	for _, text := range o.loads {
 		names, path := l.split(text)
+		if err := l.unknown(path); err != nil {
+			return err
+		}
 		file, err := trace.Open(path, trace.Options{Stdin: o.streams.In, Series: s.series(names), Warn: o.warn})
 		if err != nil {
 			return err
@@ -157,6 +164,23 @@ func (l *load) split(text string) (names []string, path string) {
 		}
 	}
 	return names, text
+}
+
+// unknown refuses a file that does not exist and looks as if a metric's name, of which
+// there is none, stood before it.
+func (l *load) unknown(path string) error {
+	name, _, ok := strings.Cut(path, "=")
+	if !ok {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	known := make([]string, len(l.wanted))
+	for i := range l.wanted {
+		known[i] = l.wanted[i].name
+	}
+	return fmt.Errorf("--load %s: there is no metric %s; there are %s", path, name, strings.Join(known, ", "))
 }
 
 // assign finds the columns of a file by the names in its first line, or by their order
@@ -217,12 +241,28 @@ func (l *load) add(c *trace.Cursor) {
 
 func (l *load) start() time.Time { return time.UnixMicro(trace.Earliest(l.cursors)).UTC() }
 
+// step is the shortest time for which a value stands.
+func (l *load) step() time.Duration {
+	return slices.MinFunc(l.cursors, func(a, b *trace.Cursor) int { return cmp.Compare(a.Step(), b.Step()) }).Step()
+}
+
+// Next is when a value takes the place of another, or ends.
+func (l *load) Next() (at time.Time, ok bool) {
+	var soonest int64
+	for _, c := range l.cursors {
+		if next, more := c.Next(l.at); more && (!ok || next < soonest) {
+			soonest, ok = next, true
+		}
+	}
+	return time.UnixMicro(soonest).UTC(), ok
+}
+
 // At is the load at a time.
 func (l *load) At(at time.Time, to []simulate.Load) (over bool, err error) {
-	over = true
+	over, l.at = true, at.UnixMicro()
 	for i, c := range l.cursors {
 		var ended bool
-		if l.rows[i], l.stands[i], ended, err = c.At(at.UnixMicro()); err != nil {
+		if l.rows[i], l.stands[i], ended, err = c.At(l.at); err != nil {
 			return false, err
 		}
 		over = over && ended

@@ -71,20 +71,26 @@ func TestAShippedTraceGivesWhatItGave(t *testing.T) {
 // document is what -o json prints.
 type document struct {
 	Polls []struct {
-		Autoscaler, Rule               string
-		Time                           time.Time
-		Before, Replicas, Ready        int32
-		Recommended, Desired, Min, Max int32
-		Needed                         *int32
-		Seconds                        float64
-		Load                           map[string]*float64
-		Invalid                        map[string]string
-		Schedules                      []string
+		Autoscaler, Rule        string
+		Time                    time.Time
+		Before, Replicas, Ready int32
+		Desired, Min, Max       int32
+		Recommended, Needed     *int32
+		Seconds                 float64
+		UnderProvisionedSeconds float64
+		LoadUnknownSeconds      float64
+		Load                    map[string]*float64
+		Invalid                 map[string]string
+		Schedules               []string
 	}
 	Summaries []struct {
 		ReplicaHours, UnderProvisionedSeconds, LoadUnknownSeconds, PlayedSeconds float64
 		Ups, Downs, Flaps                                                        int
-		LimitedBySeconds                                                         map[string]float64
+		WorstShortfall                                                           *struct {
+			Time          time.Time
+			Needed, Ready int32
+		}
+		LimitedBySeconds map[string]float64
 	}
 }
 
@@ -123,6 +129,77 @@ func TestPodsThatBecomeReadyLaterAreMissingUntilThen(t *testing.T) {
 		ready = append(ready, p.Ready)
 	}
 	assert.Equal(t, []int32{2, 2, 2, 6, 8, 8, 8}, ready)
+}
+
+// slow is the AutoScaler with a poll interval of a minute.
+func slow(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/order-service.yaml")
+	require.NoError(t, err)
+	return file(t, "slow.yaml", strings.Replace(string(text), "pollIntervalSeconds: 15", "pollIntervalSeconds: 60", 1))
+}
+
+func TestAShortageBetweenTwoPollsIsCounted(t *testing.T) {
+	var load strings.Builder
+	for s := 0; s < 3600; s += 15 {
+		fmt.Fprintf(&load, "%d,%d\n", s, []int{280, 280, 1000, 1000}[s/15%4])
+	}
+	path := file(t, "load.csv", load.String())
+	for name, compare := range map[string][]string{"alone": nil, "beside one that looks more often": {"--compare", "hpa"}} {
+		t.Run(name, func(t *testing.T) {
+			d := decisions(t, append([]string{"-f", slow(t), "--load", path}, compare...)...)
+			s := d.Summaries[0]
+			// 3 replicas bear each first half minute, in the first of which they have yet to
+			// become ready.
+			assert.InDelta(t, 30+1800, s.UnderProvisionedSeconds, 0)
+			assert.Equal(t, int32(10), s.WorstShortfall.Needed)
+			assert.Equal(t, time.Unix(30, 0).UTC(), s.WorstShortfall.Time)
+			var under, played float64
+			for _, p := range d.Polls {
+				if p.Autoscaler == "order-service" {
+					under, played = under+p.UnderProvisionedSeconds, played+p.Seconds
+				}
+			}
+			assert.InDelta(t, s.UnderProvisionedSeconds, under, 0, "the polls sum up to it")
+			assert.InDelta(t, 3600, played, 0)
+		})
+	}
+}
+
+func TestPodsThatBecomeReadyBetweenTwoPollsCountFromThen(t *testing.T) {
+	d := decisions(t, "-f", slow(t), "--load", file(t, "load.csv", "0,300\n60,300\n"), "--ready-after", "7s")
+	assert.InDelta(t, 7, d.Summaries[0].UnderProvisionedSeconds, 0)
+}
+
+func TestALoadThatIsUnknownBetweenTwoPollsIsCounted(t *testing.T) {
+	d := decisions(t, "-f", slow(t), "--load", file(t, "load.csv", "0,100\n15,NaN\n30,100\n45,100\n60,100\n"))
+	assert.InDelta(t, 15, d.Summaries[0].LoadUnknownSeconds, 0)
+	assert.InDelta(t, 75, d.Summaries[0].PlayedSeconds, 0, "and nothing is played after the recording's end")
+}
+
+func TestWhereNothingIsKnownNothingIsRecommended(t *testing.T) {
+	args := []string{"-f", "testdata/order-service.yaml", "--load", file(t, "load.csv", "0,0\n15,NaN\n"), "--compare", "hpa"}
+	for _, p := range decisions(t, args...).Polls {
+		if p.Time.Unix() == 0 {
+			assert.Equal(t, new(int32(0)), p.Recommended, "of a load of 0")
+		} else {
+			assert.Nil(t, p.Recommended)
+		}
+	}
+	lines := strings.Split(succeed(t, append(args, "-o", "csv")...), "\n")
+	assert.Contains(t, lines[3], "1970-01-01T00:00:15Z,order-service,15,2,2,2,,2,,0,15,2,20,AllMetricsInvalid")
+	for _, form := range []string{"svg", "png", "html"} {
+		succeed(t, "-f", "testdata/order-service.yaml", "--load", file(t, "load.csv", "0,NaN\n15,NaN\n"), "-o", form)
+	}
+}
+
+func TestAReplayOfAQueueSaysOnceWhatItCannotKnow(t *testing.T) {
+	load := file(t, "all.csv", "time,requests,queue,queue:arrivals\n0,900,3000,10\n15,900,3000,10\n")
+	_, warnings, code := run(t, "", "-f", "testdata/two-metrics.yaml", "--load", load)
+	require.Equal(t, cli.ExitOK, code, warnings)
+	assert.Equal(t, 1, strings.Count(warnings, "warning: queue: the queue is played as long as it was that day"), warnings)
+	_, warnings, _ = run(t, "", "-f", "testdata/order-service.yaml", "--load", "testdata/spike.json")
+	assert.NotContains(t, warnings, "queue")
 }
 
 func TestASchedulesFloorIsPlayed(t *testing.T) {
@@ -216,6 +293,9 @@ func TestWhatIsWrongIsSaidWithItsPlaceAndTheWayOut(t *testing.T) {
 		"another name":                {[]string{"web", "-f", good, "--load", day}, `has no AutoScaler "web"; it has order-service`},
 		"no AutoScaler":               {[]string{"-f", "testdata/hpa.yaml", "--load", day}, "has no AutoScaler"},
 		"nothing in the range":        {[]string{"-f", good, "--load", day, "--from", "2027-01-01T00:00:00Z"}, "no value lies in the range"},
+		"all before the range":        {[]string{"-f", good, "--load", day, "--from", "2027-01-01T00:00:00Z"}, "from 2027-01-01T00:00:00Z; the recording is from 2026-11-26T00:00:00Z to 2026-11-26T23:59:00Z"},
+		"all after the range":         {[]string{"-f", good, "--load", day, "--from", "2025-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"}, "from 2025-01-01T00:00:00Z to 2026-01-01T00:00:00Z; the recording is from 2026-11-26T00:00:00Z on"},
+		"no metric of that name":      {[]string{"-f", good, "--load", "request-rat=" + day}, "there is no metric request-rat; there are request-rate"},
 		"an end before the begin":     {[]string{"-f", good, "--load", day, "--from", "2027-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"}, "is not before --to"},
 		"a time that is none":         {[]string{"-f", good, "--load", day, "--from", "yesterday"}, `--from "yesterday": write a time as`},
 		"pods that are never ready":   {[]string{"-f", good, "--load", day, "--ready-after", "48h"}, "from 0s to 24h"},
@@ -254,6 +334,21 @@ func TestAPrometheusIsAskedInPieces(t *testing.T) {
 	assert.Equal(t, 2, asked, "17,280 points are more than one answer holds")
 	assert.Contains(t, out, "72h0m0s")
 	assert.Equal(t, 1, strings.Count(warnings, "one store is gone"), "once, however often the server says it")
+}
+
+func TestAPrometheusWithoutAValueInTheRangeIsSaidWithTheRange(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`)
+	}))
+	defer server.Close()
+	_, message, code := run(t, "", "-f", "testdata/order-service.yaml", "--prometheus", server.URL, "--from", "2026-11-20T00:00:00Z", "--to", "2026-11-21T00:00:00Z")
+	assert.Equal(t, cli.ExitTrouble, code)
+	assert.Contains(t, message, "no value lies in the range that is to be played, from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z")
+}
+
+func TestASingleValueIsPlayed(t *testing.T) {
+	d := decisions(t, "-f", "testdata/order-service.yaml", "--load", file(t, "load.csv", "0,100\n"))
+	assert.InDelta(t, 15, d.Summaries[0].PlayedSeconds, 0)
 }
 
 func TestStandardInputIsRead(t *testing.T) {

@@ -224,6 +224,20 @@ func (s *subject) about() *report.Subject {
 	return about
 }
 
+// warnOfBacklogs says what a replay of a queue cannot know.
+func (s *subject) warnOfBacklogs(warn func(string)) {
+	var names []string
+	for i := range s.autoscaler.Spec.Metrics {
+		if s.backlog(i) {
+			names = append(names, s.autoscaler.Spec.Metrics[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		warn(strings.Join(names, ", ") + ": the queue is played as long as it was that day, with the replicas of that day; " +
+			"those of the simulation do not drain it, so that more of them do not make it shorter, nor fewer longer")
+	}
+}
+
 // backlog says whether metric i has an arrival rate.
 func (s *subject) backlog(i int) bool {
 	return s.profiles[i] != nil && s.profiles[i].Spec.Semantics == v1alpha1.SemanticsBacklog

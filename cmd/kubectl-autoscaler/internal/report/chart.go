@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"image/color"
+	"math"
 	"strings"
 	"time"
 
@@ -44,9 +45,17 @@ var (
 func colorOf(i int) color.RGBA { return colors[i%len(colors)] }
 
 // lighter is a color halfway to white.
-func lighter(c color.RGBA) color.RGBA {
+func lighter(of color.Color) color.RGBA {
+	c := color.RGBAModel.Convert(of).(color.RGBA)
 	half := func(v uint8) uint8 { return v/2 + 128 }
 	return color.RGBA{R: half(c.R), G: half(c.G), B: half(c.B), A: 0xff}
+}
+
+// translucent is a color through which others are seen.
+func translucent(of color.Color) color.Color {
+	c := color.NRGBAModel.Convert(of).(color.NRGBA)
+	c.A = 0xa0
+	return c
 }
 
 var dashed = []vg.Length{4, 2}
@@ -105,13 +114,16 @@ func (c *chart) head(canvas draw.Canvas) {
 
 const thumbWidth vg.Length = 22
 
+// width leaves room for a viewer that has another font.
+func (e *entry) width() vg.Length { return thumbWidth + 1.15*style(9, ink).Width(e.name) + 20 }
+
 // legendRows breaks the legend into rows.
 func (c *chart) legendRows(canvas draw.Canvas) [][]entry {
 	var rows [][]entry
 	width := canvas.Size().X
 	used := width
 	for _, e := range c.entries {
-		need := thumbWidth + style(9, ink).Width(e.name) + 20
+		need := e.width()
 		if used+need > width {
 			rows, used = append(rows, nil), 0
 		}
@@ -130,7 +142,7 @@ func (c *chart) legend(canvas draw.Canvas, rows [][]entry) {
 			thumb.Rectangle = vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + thumbWidth, Y: y + 9}}
 			e.thumb.Thumbnail(&thumb)
 			canvas.FillText(sty, vg.Point{X: x + thumbWidth + 5, Y: y}, e.name)
-			x += thumbWidth + sty.Width(e.name) + 20
+			x += e.width()
 		}
 	}
 }
@@ -156,16 +168,26 @@ func finish(p *plot.Plot) *plot.Plot {
 	return p
 }
 
-func (c *chart) add(p *plot.Plot, name string, s series) {
+// add draws a quantity; without a name it is not in the legend.
+func (c *chart) add(p *plot.Plot, name string, pick func(*column) *extent, s series) {
+	s.lines, s.areas = c.points(pick)
+	if len(s.lines) == 0 {
+		return
+	}
+	legend := s
+	if c.dense(pick) { // its lines fill the picture, and must not hide those behind them
+		s.style.Width, s.style.Color = s.style.Width/2, translucent(s.style.Color)
+	}
 	p.Add(&s)
 	p.X.Min, p.X.Max = seconds(c.start), seconds(c.end)
-	if name != "" && !s.empty() {
-		c.entries = append(c.entries, entry{name, &s})
+	if name != "" {
+		c.entries = append(c.entries, entry{name, &legend})
 	}
 }
 
 // bands are what happened, behind the lines; names are in the first panel's legend.
 func (c *chart) bands(p *plot.Plot, what []band) {
+	var labeled labels
 	for i := range what {
 		b := &what[i]
 		if len(b.spans) == 0 {
@@ -175,7 +197,11 @@ func (c *chart) bands(p *plot.Plot, what []band) {
 		if b.name != "" {
 			c.entries = append(c.entries, entry{b.name, b})
 		}
+		if b.label != "" {
+			labeled = append(labeled, *b)
+		}
 	}
+	p.Add(labeled)
 	p.Add(gridLines{})
 }
 
@@ -193,14 +219,9 @@ func (c *chart) loads() *plot.Plot {
 	}
 	c.bands(p, []band{
 		c.band("sample not valid", invalid, func(at *column) bool { return at.invalid }),
-		c.band("too few ready", short, func(at *column) bool { return at.short }),
+		c.band("too few ready"+c.whose(0), short, func(at *column) bool { return at.short }),
 	})
-	for i := range c.subject.Autoscalers {
-		c.add(p, "capacity"+c.whose(i), series{
-			points: c.points(func(at *column) *extent { return &at.capacity[i] }),
-			style:  draw.LineStyle{Color: colorOf(i), Width: 1.2},
-		})
-	}
+	// The load is behind the capacities, which a year of it would paint over.
 	for i, m := range c.subject.Metrics {
 		name := "load"
 		if len(c.subject.Metrics) > 1 {
@@ -211,7 +232,10 @@ func (c *chart) loads() *plot.Plot {
 			s.Dashes = append(s.Dashes, dashed...)
 			s.Color = lighter(ink)
 		}
-		c.add(p, name, series{points: c.points(func(at *column) *extent { return &at.loads[i] }), style: s})
+		c.add(p, name, func(at *column) *extent { return &at.loads[i] }, series{style: s, fill: lighter(lighter(s.Color))})
+	}
+	for i := range c.subject.Autoscalers {
+		c.add(p, "capacity"+c.whose(i), func(at *column) *extent { return &at.capacity[i] }, series{style: draw.LineStyle{Color: colorOf(i), Width: 1.2}})
 	}
 	return finish(p)
 }
@@ -234,24 +258,24 @@ func (c *chart) counts() *plot.Plot {
 		planning = append(planning, b)
 	}
 	c.bands(p, planning)
-	of := func(pick func(at *column) *extent) []stretch { return c.points(pick) }
-	c.add(p, "bounds", series{points: of(func(at *column) *extent { return &at.low }), style: draw.LineStyle{Color: faint, Width: 0.8, Dashes: []vg.Length{1, 2}}})
-	c.add(p, "", series{points: of(func(at *column) *extent { return &at.high }), style: draw.LineStyle{Color: faint, Width: 0.8, Dashes: []vg.Length{1, 2}}})
-	// Demand beyond the cap is said, but must not flatten all the rest.
-	top := 1.6 * p.Y.Max
-	c.add(p, "recommended", series{points: of(func(at *column) *extent { return &at.demand }), style: draw.LineStyle{Color: demand, Width: 0.8}, cap: top})
-	c.add(p, "desired", series{points: of(func(at *column) *extent { return &at.desired }), style: draw.LineStyle{Color: demand, Width: 0.9, Dashes: dashed}, cap: top})
-	for i := range c.subject.Autoscalers {
-		c.add(p, "ready"+c.whose(i), series{
-			points: of(func(at *column) *extent { return &at.ready[i] }),
-			style:  draw.LineStyle{Color: lighter(colorOf(i)), Width: 1.1, Dashes: dashed},
-		})
-		c.add(p, "replicas"+c.whose(i), series{
-			points: of(func(at *column) *extent { return &at.replicas[i] }),
-			style:  draw.LineStyle{Color: colorOf(i), Width: 1.6},
-		})
+	dotted := series{style: draw.LineStyle{Color: faint, Width: 0.8, Dashes: []vg.Length{1, 2}}}
+	c.add(p, "bounds", func(at *column) *extent { return &at.low }, dotted)
+	c.add(p, "", func(at *column) *extent { return &at.high }, dotted)
+	// Demand far beyond all the rest is cut, and must not flatten it.
+	name, top, cut := "recommended", math.Ceil(1.6*c.highest(func(at *column) []extent { return append([]extent{at.high}, at.replicas...) })), false
+	if c.highest(func(at *column) []extent { return []extent{at.demand} }) > top {
+		name, cut = fmt.Sprintf("recommended (cut at %.0f)", top), true
 	}
-	return finish(p)
+	c.add(p, name, func(at *column) *extent { return &at.demand }, series{style: draw.LineStyle{Color: demand, Width: 0.8}, cap: top})
+	c.add(p, "desired", func(at *column) *extent { return &at.desired }, series{style: draw.LineStyle{Color: demand, Width: 0.9, Dashes: dashed}})
+	for i := range c.subject.Autoscalers {
+		c.add(p, "ready"+c.whose(i), func(at *column) *extent { return &at.ready[i] }, series{style: draw.LineStyle{Color: lighter(colorOf(i)), Width: 1.1, Dashes: dashed}})
+		c.add(p, "replicas"+c.whose(i), func(at *column) *extent { return &at.replicas[i] }, series{style: draw.LineStyle{Color: colorOf(i), Width: 1.6}})
+	}
+	if finish(p); cut {
+		p.Y.Max = top // where the line leaves the picture
+	}
+	return p
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -12,8 +12,8 @@ const maxColumns = 1200
 
 // extent is what a quantity was within a column.
 type extent struct {
-	first, last, low, high float64
-	known                  bool
+	low, high float64
+	known     bool
 }
 
 func (e *extent) add(v float64) {
@@ -21,20 +21,20 @@ func (e *extent) add(v float64) {
 		return
 	}
 	if !e.known {
-		*e = extent{v, v, v, v, true}
+		*e = extent{v, v, true}
 		return
 	}
-	e.last, e.low, e.high = v, min(e.low, v), max(e.high, v)
+	e.low, e.high = min(e.low, v), max(e.high, v)
 }
 
-// join adds what came after.
+// join adds those of another column.
 func (e *extent) join(next extent) {
 	switch {
 	case !next.known:
 	case !e.known:
 		*e = next
 	default:
-		e.last, e.low, e.high = next.last, min(e.low, next.low), max(e.high, next.high)
+		e.low, e.high = min(e.low, next.low), max(e.high, next.high)
 	}
 }
 
@@ -94,21 +94,30 @@ type columns struct {
 func newColumns(s *Subject) *columns { return &columns{subject: s, width: s.Interval} }
 
 func (c *columns) add(s *simulate.Step) {
+	c.during(s.At, s.For, func(column *column) { c.fill(column, s) })
+}
+
+func (c *columns) measure(m *simulate.Moment) {
+	c.during(m.At, m.For, func(column *column) { c.fillMeasured(column, m) })
+}
+
+// during has the columns of a time filled.
+func (c *columns) during(at time.Time, lasts time.Duration, fill func(*column)) {
 	if c.start.IsZero() {
-		c.start = s.At
+		c.start = at
 	}
-	end := s.At.Add(s.For)
+	end := at.Add(lasts)
 	if end.After(c.end) {
 		c.end = end
 	}
 	for c.index(end.Add(-1)) >= maxColumns {
 		c.halve()
 	}
-	for i := c.index(s.At); i <= c.index(end.Add(-1)); i++ {
+	for i := c.index(at); i <= c.index(end.Add(-1)); i++ {
 		for len(c.all) <= i {
 			c.all = append(c.all, newColumn(len(c.subject.Metrics), len(c.subject.Autoscalers)))
 		}
-		c.fill(&c.all[i], s)
+		fill(&c.all[i])
 	}
 }
 
@@ -126,30 +135,36 @@ func (c *columns) halve() {
 	c.width *= 2
 }
 
+// fill takes what was decided.
 func (c *columns) fill(column *column, s *simulate.Step) {
-	of := s.Of
-	column.replicas[of].add(float64(s.Replicas))
-	column.ready[of].add(float64(s.Ready))
-	column.capacity[of].add(float64(s.Ready) * c.unit())
-	if of > 0 {
+	column.replicas[s.Of].add(float64(s.Replicas))
+	if s.Of > 0 {
 		return
 	}
-	for i := range s.Load {
-		if !s.Load[i].Absent && (i >= len(s.Invalid) || s.Invalid[i] == "") {
-			column.loads[i].add(c.load(i, &s.Load[i]))
-		}
-	}
-	if s.Recommended > 0 || s.Known {
+	if !s.Blind {
 		column.demand.add(float64(s.Recommended))
 	}
 	column.desired.add(float64(s.Desired))
 	column.low.add(float64(s.Min))
 	column.high.add(float64(s.Max))
-	column.invalid = column.invalid || s.Invalid != nil
-	column.short = column.short || s.Short() > 0
 	for _, name := range s.Schedules {
 		column.schedules |= c.bit(name)
 	}
+}
+
+// fillMeasured takes what there was.
+func (c *columns) fillMeasured(column *column, m *simulate.Moment) {
+	for i, ready := range m.Ready {
+		column.ready[i].add(float64(ready))
+		column.capacity[i].add(float64(ready) * c.unit())
+	}
+	for i := range m.Load {
+		if !m.Load[i].Absent && (i >= len(m.Invalid) || m.Invalid[i] == "") {
+			column.loads[i].add(c.load(i, &m.Load[i]))
+		}
+	}
+	column.invalid = column.invalid || m.Invalid != nil
+	column.short = column.short || m.Short(0) > 0
 }
 
 // unit is what one replica bears: in the metric's unit where there is one metric, and one

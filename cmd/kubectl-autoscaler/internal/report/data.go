@@ -23,7 +23,7 @@ type commaSeparated struct {
 // NewCSV has a line for each decision.
 func NewCSV(w io.Writer, s *Subject) Writer {
 	c := &commaSeparated{csv: csv.NewWriter(w), subject: s}
-	header := []string{"time", "autoscaler", "seconds", "before", "replicas", "ready", "recommended", "desired", "needed", "min", "max", "rule", "schedules"}
+	header := []string{"time", "autoscaler", "seconds", "before", "replicas", "ready", "recommended", "desired", "needed", "underProvisionedSeconds", "loadUnknownSeconds", "min", "max", "rule", "schedules"}
 	for _, m := range s.Metrics {
 		header = append(header, m.Name, m.Name+":invalid")
 		if m.Clearance > 0 {
@@ -34,6 +34,9 @@ func NewCSV(w io.Writer, s *Subject) Writer {
 	return c
 }
 
+// Moment is summed up in the step.
+func (c *commaSeparated) Moment(*simulate.Moment) {}
+
 // Step writes a line.
 func (c *commaSeparated) Step(s *simulate.Step) error {
 	needed := ""
@@ -41,8 +44,8 @@ func (c *commaSeparated) Step(s *simulate.Step) error {
 		needed = count(s.Needed)
 	}
 	c.record = append(c.record[:0], timestamp(s.At), c.subject.Autoscalers[s.Of], float(s.For.Seconds()),
-		count(s.Before), count(s.Replicas), count(s.Ready), count(s.Recommended), count(s.Desired), needed,
-		count(s.Min), count(s.Max), s.Rule, strings.Join(s.Schedules, " "))
+		count(s.Before), count(s.Replicas), count(s.Ready), recommended(s), count(s.Desired), needed,
+		float(s.Under.Seconds()), float(s.Unknown.Seconds()), count(s.Min), count(s.Max), s.Rule, strings.Join(s.Schedules, " "))
 	for i := range s.Load {
 		l, text, invalid := &s.Load[i], "", ""
 		if !l.Absent {
@@ -67,6 +70,15 @@ func (c *commaSeparated) Close([]simulate.Summary) error {
 
 func count(n int32) string   { return strconv.Itoa(int(n)) }
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// recommended is empty where nothing is.
+func recommended(s *simulate.Step) string {
+	if s.Blind {
+		return ""
+	}
+	return count(s.Recommended)
+}
+
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -92,9 +104,11 @@ type poll struct {
 	Before      int32               `json:"before"`
 	Replicas    int32               `json:"replicas"`
 	Ready       int32               `json:"ready"`
-	Recommended int32               `json:"recommended"`
+	Recommended *int32              `json:"recommended"`
 	Desired     int32               `json:"desired"`
 	Needed      *int32              `json:"needed"`
+	Under       float64             `json:"underProvisionedSeconds"`
+	Unknown     float64             `json:"loadUnknownSeconds"`
 	Min         int32               `json:"min"`
 	Max         int32               `json:"max"`
 	Rule        string              `json:"rule,omitempty"`
@@ -104,12 +118,19 @@ type poll struct {
 	Invalid     map[string]string   `json:"invalid,omitempty"`
 }
 
+// Moment is summed up in the step.
+func (d *document) Moment(*simulate.Moment) {}
+
 // Step writes a step of the document.
 func (d *document) Step(s *simulate.Step) error {
 	p := poll{
 		Autoscaler: d.subject.Autoscalers[s.Of], Time: s.At.UTC(), Seconds: s.For.Seconds(),
-		Before: s.Before, Replicas: s.Replicas, Ready: s.Ready, Recommended: s.Recommended, Desired: s.Desired,
+		Before: s.Before, Replicas: s.Replicas, Ready: s.Ready, Desired: s.Desired,
+		Under: s.Under.Seconds(), Unknown: s.Unknown.Seconds(),
 		Min: s.Min, Max: s.Max, Rule: s.Rule, Schedules: s.Schedules, Load: make(map[string]*float64, len(s.Load)),
+	}
+	if !s.Blind {
+		p.Recommended = new(s.Recommended)
 	}
 	if s.Known {
 		p.Needed = new(s.Needed)

@@ -29,12 +29,15 @@ type page struct {
 
 // change is one change of the count.
 type change struct {
-	Time, Autoscaler, Rule, Load string
-	From, To, Ready, Recommended int32
+	Time, Autoscaler, Recommended, Rule, Load string
+	From, To, Ready                           int32
 }
 
 // NewHTML is a page with the chart, the summary and the changes.
 func NewHTML(w io.Writer, s *Subject) Writer { return &page{w: w, columns: newColumns(s)} }
+
+// Moment takes a moment.
+func (p *page) Moment(m *simulate.Moment) { p.columns.measure(m) }
 
 // Step takes a step.
 func (p *page) Step(s *simulate.Step) error {
@@ -46,7 +49,7 @@ func (p *page) Step(s *simulate.Step) error {
 	default:
 		p.changes = append(p.changes, change{
 			Time: timestamp(s.At), Autoscaler: p.columns.subject.Autoscalers[s.Of], From: s.Before, To: s.Replicas,
-			Ready: s.Ready, Recommended: s.Recommended, Rule: cmp.Or(s.Rule, "-"), Load: values(s),
+			Ready: s.Ready, Recommended: cmp.Or(recommended(s), "-"), Rule: cmp.Or(s.Rule, "-"), Load: values(s),
 		})
 	}
 	return nil

@@ -21,6 +21,9 @@ type picture struct {
 	write   func(w io.Writer, c *chart) error
 }
 
+// Moment takes a moment.
+func (p *picture) Moment(m *simulate.Moment) { p.columns.measure(m) }
+
 // Step takes a step.
 func (p *picture) Step(s *simulate.Step) error {
 	p.columns.add(s)

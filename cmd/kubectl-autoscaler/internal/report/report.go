@@ -31,7 +31,7 @@ type Subject struct {
 	Autoscalers []string
 	// Metrics are those of the first one.
 	Metrics []Metric
-	// Interval is the shortest time between two steps.
+	// Interval is the shortest time between two steps, or values of the load.
 	Interval time.Duration
 }
 
@@ -39,8 +39,7 @@ func (s *Subject) several() bool { return len(s.Autoscalers) > 1 }
 
 // Writer writes one form of a report.
 type Writer interface {
-	// Step takes a step; it must not keep it.
-	Step(step *simulate.Step) error
+	simulate.Recorder // which must not keep what it takes
 	// Close ends the report with the summaries, one for each autoscaler.
 	Close(summaries []simulate.Summary) error
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,11 +34,25 @@ func step(n int) *simulate.Step {
 	}
 }
 
+// moment is that of a step.
+func moment(s *simulate.Step) *simulate.Moment {
+	return &simulate.Moment{At: s.At, For: s.For, Load: s.Load, Ready: []int32{s.Ready}, Needed: s.Needed, Invalid: s.Invalid}
+}
+
+// take gives a writer a step with its moment.
+func take(t *testing.T, w Writer, s *simulate.Step) {
+	t.Helper()
+	w.Moment(moment(s))
+	require.NoError(t, w.Step(s))
+}
+
 func TestAChartOfAnyLengthHasAsManyColumnsAndLosesNoPeak(t *testing.T) {
 	c := newColumns(about())
 	const steps = 500_000
 	for n := range steps {
-		c.add(step(n))
+		s := step(n)
+		c.measure(moment(s))
+		c.add(s)
 	}
 	assert.LessOrEqual(t, len(c.all), maxColumns)
 	assert.Greater(t, len(c.all), maxColumns/3)
@@ -66,9 +81,9 @@ func TestAMomentThatIsNotKnownIsAGap(t *testing.T) {
 			s.Load[0] = simulate.Load{Value: math.NaN()}
 			s.Invalid, s.Known = []string{"InvalidValue"}, false
 		}
-		c.add(s)
+		c.measure(moment(s))
 	}
-	lines := c.points(func(at *column) *extent { return &at.loads[0] })
+	lines, _ := c.points(func(at *column) *extent { return &at.loads[0] })
 	require.Len(t, lines, 2)
 	assert.InDelta(t, seconds(start.Add(time.Minute)), lines[0].x[len(lines[0].x)-1], 0)
 	var gaps [][2]time.Time
@@ -83,7 +98,7 @@ func TestANameOfAManifestIsNoMarkup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			w := form(&out, s)
-			require.NoError(t, w.Step(step(0)))
+			take(t, w, step(0))
 			require.NoError(t, w.Close(make([]simulate.Summary, 1)))
 			assert.NotContains(t, out.String(), "<script>alert")
 			assert.NotContains(t, out.String(), "</script><b>")
@@ -98,10 +113,11 @@ func TestAPageListsSoManyChangesAndCountsTheRest(t *testing.T) {
 	for n := range maxChanges + 7 {
 		s := step(n)
 		s.Before = 8
-		require.NoError(t, w.Step(s))
+		take(t, w, s)
 	}
 	require.NoError(t, w.Close(make([]simulate.Summary, 1)))
 	assert.Contains(t, out.String(), "And 7 more.")
+	assert.Equal(t, 3, strings.Count(out.String(), `<div class="wide"><`), "chart and tables scroll in themselves, for a phone")
 	assert.Equal(t, maxChanges, strings.Count(out.String(), "<tr><td>"), "the changes")
 }
 
@@ -127,4 +143,78 @@ func TestNumbersHaveTheDigitsThatMatter(t *testing.T) {
 	for want, v := range map[string]float64{"0": 0, "900": 900, "1234567": 1234567, "2117.9": 2117.94, "0.3333": 1.0 / 3, "NaN": math.NaN(), "+Inf": math.Inf(1), "1e+30": 1e30} {
 		assert.Equal(t, want, number(v))
 	}
+}
+
+// svg is the drawing of some steps with their moments.
+func svg(t *testing.T, s *Subject, steps ...*simulate.Step) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewSVG(&out, s)
+	for _, step := range steps {
+		m := moment(step)
+		m.Ready = slices.Repeat(m.Ready, len(s.Autoscalers))
+		w.Moment(m)
+		require.NoError(t, w.Step(step))
+	}
+	require.NoError(t, w.Close(make([]simulate.Summary, len(s.Autoscalers))))
+	return out.String()
+}
+
+func TestALineThatIsCutSaysSo(t *testing.T) {
+	far, near := step(1), step(1)
+	far.Recommended = 90
+	assert.Contains(t, svg(t, about(), step(0), far), "recommended (cut at 32)")
+	near.Recommended = 31
+	assert.NotContains(t, svg(t, about(), step(0), near), "cut at")
+	other := step(0)
+	other.Of, other.Replicas = 1, 60
+	s := about()
+	s.Autoscalers = []string{"web", "hpa"}
+	assert.Contains(t, svg(t, s, other, step(0), far), ">60<", "the axis reaches as far as the replicas of another")
+	assert.NotContains(t, svg(t, s, other, step(0), far), "cut at")
+}
+
+func TestABandSaysWhoseItIs(t *testing.T) {
+	missing := step(0)
+	missing.Ready = 3
+	s := about()
+	assert.Contains(t, svg(t, s, missing), ">too few ready<")
+	s.Autoscalers = []string{"web", "hpa"}
+	assert.Contains(t, svg(t, s, missing), ">too few ready of web<")
+}
+
+func TestLabelsOfSchedulesDoNotStandOverEachOther(t *testing.T) {
+	year, day := make([]*simulate.Step, 0, 2*365), make([]*simulate.Step, 0, 2)
+	for n := range 2 * 365 {
+		s := step(n)
+		s.At, s.For = start.Add(time.Duration(n)*12*time.Hour), 12*time.Hour
+		if n%2 == 0 {
+			s.Schedules = []string{"rush", "office-hours"}
+		}
+		year = append(year, s)
+	}
+	day = append(day, year[:2]...)
+	s := about()
+	s.Interval = 12 * time.Hour
+	for name, steps := range map[string][]*simulate.Step{"a year": year, "a day": day} {
+		drawn := svg(t, s, steps...)
+		assert.Equal(t, 1, strings.Count(drawn, ">rush<"), name)
+		assert.Equal(t, 1, strings.Count(drawn, ">office-hours<"), name)
+	}
+}
+
+func TestTheLoadIsDrawnBehindTheCapacities(t *testing.T) {
+	c := &chart{columns: newColumns(about())}
+	c.measure(moment(step(0)))
+	c.loads()
+	var drawn []string
+	for _, e := range c.entries {
+		drawn = append(drawn, e.name)
+	}
+	assert.Equal(t, []string{"load", "capacity"}, drawn)
+}
+
+func TestOneIsNotSeveral(t *testing.T) {
+	assert.Contains(t, sentence("web", &simulate.Summary{Ups: 1, Flaps: 1}), "1 change, short of replicas for 0s, 1 flap")
+	assert.Contains(t, sentence("web", &simulate.Summary{Ups: 1, Downs: 1}), "2 changes,")
 }

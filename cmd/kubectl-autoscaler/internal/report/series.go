@@ -17,9 +17,37 @@ func (s *stretch) add(x, y float64) {
 	s.x, s.y = append(s.x, x), append(s.y, y)
 }
 
-// points makes the line of a quantity of the columns. Within a column that holds many
-// values it goes from the first over the lowest and the highest to the last.
-func (c *columns) points(pick func(*column) *extent) []stretch {
+// points makes the line of a quantity of the columns: that of the highest values, and
+// where columns hold several, that of the lowest too. areas are between the two.
+func (c *columns) points(pick func(*column) *extent) (lines, areas []stretch) {
+	upper := c.stretches(pick, func(e *extent) float64 { return e.high })
+	lower := c.stretches(pick, func(e *extent) float64 { return e.low })
+	if slices.EqualFunc(upper, lower, func(a, b stretch) bool { return slices.Equal(a.y, b.y) }) {
+		return upper, nil
+	}
+	for i := range upper {
+		area := stretch{slices.Clone(upper[i].x), slices.Clone(upper[i].y)}
+		for j, x := range slices.Backward(lower[i].x) {
+			area.add(x, lower[i].y[j])
+		}
+		areas = append(areas, area)
+	}
+	return append(upper, lower...), areas
+}
+
+// dense says whether most columns hold several values.
+func (c *columns) dense(pick func(*column) *extent) bool {
+	several := 0
+	for i := range c.all {
+		if e := pick(&c.all[i]); e.low != e.high {
+			several++
+		}
+	}
+	return several > len(c.all)/2
+}
+
+// stretches are those in which a quantity is known.
+func (c *columns) stretches(pick func(*column) *extent, value func(*extent) float64) []stretch {
 	var all []stretch
 	known := false
 	for i := range c.all {
@@ -33,41 +61,50 @@ func (c *columns) points(pick func(*column) *extent) []stretch {
 			all, known = append(all, stretch{}), true
 		}
 		s := &all[len(all)-1]
-		s.add(seconds(from), e.first)
-		if e.low != e.high {
-			middle := (seconds(from) + seconds(to)) / 2
-			s.add(middle, e.first)
-			s.add(middle, e.low)
-			s.add(middle, e.high)
-			s.add(middle, e.last)
-		}
-		s.add(seconds(to), e.last)
+		s.add(seconds(from), value(e))
+		s.add(seconds(to), value(e))
 	}
 	return all
 }
 
+// highest is the highest value of quantities of the columns.
+func (c *columns) highest(pick func(*column) []extent) (highest float64) {
+	for i := range c.all {
+		for _, e := range pick(&c.all[i]) {
+			highest = max(highest, e.high)
+		}
+	}
+	return highest
+}
+
 // series is a quantity over time.
 type series struct {
-	points []stretch
-	style  draw.LineStyle
-	// cap is what no value is drawn above; 0 is no bound.
+	lines []stretch
+	style draw.LineStyle
+	// areas are behind the lines, where they have a color.
+	areas []stretch
+	fill  color.Color
+	// cap is how far the axes reach for it, whatever it is; 0 is no bound.
 	cap float64
 }
 
-func (s *series) empty() bool { return len(s.points) == 0 }
-
-// Plot draws the line.
+// Plot draws it. What lies beyond the axes is cut off.
 func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	lines := make([][]vg.Point, 0, len(s.points))
-	for _, stretch := range s.points {
+	if s.fill != nil {
+		for _, area := range s.areas {
+			polygon := make([]vg.Point, len(area.x))
+			for i := range polygon {
+				polygon[i] = vg.Point{X: x(area.x[i]), Y: y(area.y[i])}
+			}
+			c.FillPolygon(s.fill, polygon)
+		}
+	}
+	lines := make([][]vg.Point, 0, len(s.lines))
+	for _, stretch := range s.lines {
 		line := make([]vg.Point, 0, len(stretch.x))
 		for i := range stretch.x {
-			v := stretch.y[i]
-			if s.cap > 0 {
-				v = min(v, s.cap)
-			}
-			next := vg.Point{X: x(stretch.x[i]), Y: y(v)}
+			next := vg.Point{X: x(stretch.x[i]), Y: y(stretch.y[i])}
 			if n := len(line); n > 1 && line[n-1].Y == next.Y && line[n-2].Y == next.Y {
 				line[n-1] = next // one long line, for a small picture
 				continue
@@ -81,10 +118,10 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 
 // DataRange has the axes reach as far as the values.
 func (s *series) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin = s.points[0].x[0]
-	last := s.points[len(s.points)-1].x
+	xmin = s.lines[0].x[0]
+	last := s.lines[len(s.lines)-1].x
 	xmax = last[len(last)-1]
-	for _, stretch := range s.points {
+	for _, stretch := range s.lines {
 		ymax = max(ymax, slices.Max(stretch.y))
 	}
 	if s.cap > 0 {
@@ -108,20 +145,56 @@ type band struct {
 
 // Plot draws the band from the bottom to the top.
 func (b *band) Plot(c draw.Canvas, p *plot.Plot) {
-	x, _ := p.Transforms(&c)
-	labeled := vg.Length(-1)
-	for _, span := range b.spans {
-		left, right := max(c.Min.X, x(span[0])), min(c.Max.X, x(span[1]))
-		if right-left < 0.5 {
-			right = left + 0.5 // or a moment in a year would not be seen
-		}
+	for i := range b.spans {
+		left, right := b.extent(i, &c, p)
 		c.FillPolygon(b.color, []vg.Point{{X: left, Y: c.Min.Y}, {X: right, Y: c.Min.Y}, {X: right, Y: c.Max.Y}, {X: left, Y: c.Max.Y}})
-		sty := style(8, faint)
-		if b.label != "" && left > labeled && left+sty.Width(b.label) < c.Max.X {
-			c.FillText(sty, vg.Point{X: left + 2, Y: c.Max.Y - 10}, b.label)
-			labeled = left + sty.Width(b.label) + 6
+	}
+}
+
+// extent is where a span is drawn.
+func (b *band) extent(i int, c *draw.Canvas, p *plot.Plot) (left, right vg.Length) {
+	x, _ := p.Transforms(c)
+	left, right = max(c.Min.X, x(b.spans[i][0])), min(c.Max.X, x(b.spans[i][1]))
+	return left, max(right, left+0.5) // or a moment in a year would not be seen
+}
+
+// labels are those of bands, above all of them.
+type labels []band
+
+// Plot writes a label wherever there is room for it, and where there is none at the first
+// of the spans.
+func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
+	sty := style(8, faint)
+	var taken []vg.Rectangle
+	for i := range l {
+		b := &l[i]
+		width, found := sty.Width(b.label)+4, false
+		for i := range b.spans {
+			if left, right := b.extent(i, &c, p); right-left >= width {
+				taken, found = write(&c, sty, left, b.label, taken), true
+			}
+		}
+		if !found {
+			left, _ := b.extent(0, &c, p)
+			taken = write(&c, sty, min(left, c.Max.X-width), b.label, taken)
 		}
 	}
+}
+
+// write writes a label in the highest of a few rows in which none stands there.
+func write(c *draw.Canvas, sty draw.TextStyle, left vg.Length, text string, taken []vg.Rectangle) []vg.Rectangle {
+	const rows, height = 4, 10
+	for row := range rows {
+		y := c.Max.Y - height*vg.Length(row+1)
+		box := vg.Rectangle{Min: vg.Point{X: left, Y: y}, Max: vg.Point{X: left + sty.Width(text) + 4, Y: y + height}}
+		if !slices.ContainsFunc(taken, func(other vg.Rectangle) bool {
+			return other.Min.Y == y && other.Min.X < box.Max.X && box.Min.X < other.Max.X
+		}) {
+			c.FillText(sty, vg.Point{X: left + 2, Y: y}, text)
+			return append(taken, box)
+		}
+	}
+	return taken
 }
 
 // Thumbnail draws the legend's.

@@ -81,11 +81,18 @@ func summaryRows(s *Subject, summaries []simulate.Summary) []row {
 func sentence(name string, s *simulate.Summary) string {
 	parts := []string{
 		fmt.Sprintf("%.1f replica-hours", s.ReplicaHours()),
-		fmt.Sprintf("%d changes", s.Ups+s.Downs),
+		counted(s.Ups+s.Downs, "change"),
 		"short of replicas for " + share(s.Under, s.Played),
 	}
 	if s.Flaps > 0 {
-		parts = append(parts, fmt.Sprintf("%d flaps", s.Flaps))
+		parts = append(parts, counted(s.Flaps, "flap"))
 	}
 	return name + ": " + strings.Join(parts, ", ")
+}
+
+func counted(n int, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%d %s", n, of)
 }

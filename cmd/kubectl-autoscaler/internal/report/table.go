@@ -48,7 +48,7 @@ func (t *table) Step(step *simulate.Step) error {
 		t.printf(changeFormat, "TIME", "FROM", "TO", "READY", "RECOMMENDED", "LIMITED BY", "LOAD")
 	}
 	t.named(t.subject.Autoscalers[step.Of])
-	t.printf(changeFormat, timestamp(step.At), step.Before, step.Replicas, step.Ready, step.Recommended, cmp.Or(step.Rule, "-"), values(step))
+	t.printf(changeFormat, timestamp(step.At), step.Before, step.Replicas, step.Ready, cmp.Or(recommended(step), "-"), cmp.Or(step.Rule, "-"), values(step))
 	return t.err
 }
 
@@ -57,6 +57,9 @@ func (t *table) named(name string) {
 		t.printf("%-*s  ", t.name, name)
 	}
 }
+
+// Moment is in the summary.
+func (t *table) Moment(*simulate.Moment) {}
 
 // Close writes the summary.
 func (t *table) Close(summaries []simulate.Summary) error {

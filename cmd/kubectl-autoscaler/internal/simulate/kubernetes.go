@@ -27,12 +27,12 @@ func (k *Kubernetes) Interval() time.Duration { return hpa.SyncPeriod }
 // Decide evaluates the HPA. A metric without a value, or with one that an adapter could
 // not serve, is one that the controller does not get.
 func (k *Kubernetes) Decide(at time.Time, current, _ int32, load []Load) (Verdict, error) {
-	v := Verdict{Min: k.min, Max: k.max}
+	v := Verdict{Min: k.min, Max: k.max, Blind: true}
 	for i, metric := range k.metrics {
 		milli := math.Ceil(load[metric].Value * 1000) // as a quantity is rounded
 		k.usages[i] = hpa.Usage{Known: !load[metric].Absent && milli >= 0 && milli < math.MaxInt64}
 		if k.usages[i].Known {
-			k.usages[i].Milli = int64(milli)
+			k.usages[i].Milli, v.Blind = int64(milli), false
 			continue
 		}
 		if v.Invalid == nil {

@@ -34,6 +34,14 @@ func (p *pods) ready(now time.Time) int32 {
 	return p.asked - p.unready
 }
 
+// next is when more will be ready.
+func (p *pods) next() (at time.Time, ok bool) {
+	if len(p.starting) == 0 {
+		return time.Time{}, false
+	}
+	return p.starting[0].at, true
+}
+
 // scale asks for another count.
 func (p *pods) scale(now time.Time, replicas int32) {
 	change := replicas - p.asked

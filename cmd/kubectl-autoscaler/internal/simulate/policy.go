@@ -58,17 +58,35 @@ func (p *Policy) Decide(at time.Time, current, ready int32, load []Load) (Verdic
 	v := Verdict{
 		Recommended: d.Recommended, Desired: d.Desired, Replicas: d.Replicas,
 		Min: p.schedule.MinReplicas, Max: p.schedule.MaxReplicas, Schedules: p.schedule.Names,
+		Invalid: p.invalid(len(load)), Blind: p.blind(),
 	}
 	if d.Rule != scaling.RuleNone {
 		v.Rule = d.Rule.String()
 	}
-	if d.Degraded() {
-		v.Invalid = make([]string, len(load))
-		for i, metric := range p.metrics {
-			v.Invalid[metric] = d.Metrics[i].Reason
+	return v, nil
+}
+
+// invalid has the reasons of the newest decision by the recording's metrics; nil where all
+// are valid.
+func (p *Policy) invalid(metrics int) []string {
+	if !p.decision.Degraded() {
+		return nil
+	}
+	reasons := make([]string, metrics)
+	for i, metric := range p.metrics {
+		reasons[metric] = p.decision.Metrics[i].Reason
+	}
+	return reasons
+}
+
+// blind says whether the newest decision could use no metric.
+func (p *Policy) blind() bool {
+	for i := range p.metrics {
+		if p.decision.Metrics[i].Validity != scaling.Invalid {
+			return false
 		}
 	}
-	return v, nil
+	return true
 }
 
 func (p *Policy) decide(at time.Time, current, ready int32, load []Load) (*scaling.Decision, error) {
@@ -118,15 +136,15 @@ func (p *Policy) sample(i int, ready int32, load *Load) scaling.Sample {
 	return s
 }
 
-// Needed is how many replicas bear a load by the targets of the AutoScaler, known only
-// where every metric is valid.
-func (p *Policy) Needed(at time.Time, load []Load) (needed int32, known bool, err error) {
+// Needed is how many replicas bear a load by the targets of the AutoScaler, or why that
+// cannot be said, as a moment has it.
+func (p *Policy) Needed(at time.Time, load []Load) (needed int32, invalid []string, err error) {
 	// With one replica that is ready an average is the total; the memory is not kept.
 	before := p.memory
 	d, err := p.decide(at, 1, 1, load)
 	p.memory = before
 	if err != nil {
-		return 0, false, err
+		return 0, nil, err
 	}
-	return d.Recommended, !d.Degraded(), nil
+	return d.Recommended, p.invalid(len(load)), nil
 }

@@ -51,14 +51,10 @@ func (s *Summary) Add(step *Step) {
 	if step.Rule != "" {
 		s.Limited[step.Rule] += step.For
 	}
-	if !step.Known {
-		s.Unknown += step.For
-	}
-	if short := step.Short(); short > 0 {
-		s.Under += step.For
-		if short > s.Worst.Missing() {
-			s.Worst = Shortfall{At: step.At, Needed: step.Needed, Ready: step.Ready}
-		}
+	s.Unknown += step.Unknown
+	s.Under += step.Under
+	if step.Worst.Missing() > s.Worst.Missing() {
+		s.Worst = step.Worst
 	}
 	if step.Replicas != step.Before {
 		s.changed(step)

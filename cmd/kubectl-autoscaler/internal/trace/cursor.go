@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// lookAhead is how many rows are read to learn the recording's step.
-const lookAhead = 64
+const (
+	// lookAhead is how many rows are read to learn the recording's step.
+	lookAhead = 64
+	// alone is how long a single row stands, in microseconds.
+	alone = int64(15 * time.Second / time.Microsecond)
+)
 
 // Cursor goes through rows in time: what was known at one moment after the other.
 type Cursor struct {
@@ -41,9 +45,9 @@ func NewCursor(rows Rows, step time.Duration) (*Cursor, error) {
 		return nil, c.err
 	case len(c.ahead) == 0:
 		c.stop()
-		return nil, errors.New("no value lies in the range that is to be played")
+		return nil, errors.New("no value is recorded")
 	case c.holds == 0:
-		c.holds = usualStep(c.ahead)
+		c.holds = cmp.Or(usualStep(c.ahead), alone)
 	}
 	return c, nil
 }
@@ -98,9 +102,24 @@ func (c *Cursor) At(at int64) (cells []Cell, ok, over bool, err error) {
 	if c.err != nil {
 		return nil, false, true, c.err
 	}
-	stands := c.begun && (at < c.now.At+c.holds || at == c.now.At)
+	stands := c.begun && at < c.now.At+c.holds
 	return c.now.Cells, stands, c.ended && len(c.ahead) == 0 && !stands, nil
 }
+
+// Next is the first time after that one at which At gives something else; ok is false
+// where there is none.
+func (c *Cursor) Next(at int64) (next int64, ok bool) {
+	if next = c.now.At + c.holds; c.begun && next > at {
+		ok = true
+	}
+	if len(c.ahead) > 0 && (!ok || c.ahead[0].At < next) {
+		return c.ahead[0].At, true
+	}
+	return next, ok
+}
+
+// Step is for how long a row stands.
+func (c *Cursor) Step() time.Duration { return time.Duration(c.holds) * time.Microsecond }
 
 // shift drops the first row ahead and, past the look-ahead, reads one in its place without
 // taking new memory.

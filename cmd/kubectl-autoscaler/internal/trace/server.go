@@ -76,6 +76,9 @@ func (s *Server) Range(ctx context.Context, q Query, warn func(string)) Rows {
 				}
 			}
 		}
+		if !order.begun {
+			yield(Row{}, outside(q.From, q.To, nil))
+		}
 	}
 }
 

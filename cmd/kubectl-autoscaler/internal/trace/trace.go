@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -113,19 +114,67 @@ func (o *ordered) check(at int64) error {
 // Time is a row's time in UTC, as it is printed.
 func Time(at int64) string { return time.UnixMicro(at).UTC().Format(time.RFC3339Nano) }
 
-// Between keeps the rows from a time, and before another; zero times bound nothing.
+// Between keeps the rows from a time, and before another; zero times bound nothing. Where
+// all lie outside, that is an error.
 func Between(rows Rows, from, to time.Time) Rows {
 	return func(yield func(Row, error) bool) {
+		kept := false
+		var early span // what lies before the range
 		for row, err := range rows {
-			if err == nil && !from.IsZero() && row.At < from.UnixMicro() {
+			late := err == nil && !to.IsZero() && row.At >= to.UnixMicro()
+			switch {
+			case late && !kept:
+				yield(Row{}, outside(from, to, append(early.recorded(), "from "+Time(row.At)+" on")))
+				return
+			case late:
+				return
+			case err == nil && !from.IsZero() && row.At < from.UnixMicro():
+				early.add(row.At)
 				continue
 			}
-			if err == nil && !to.IsZero() && row.At >= to.UnixMicro() {
-				return
-			}
+			kept = true
 			if !yield(row, err) {
 				return
 			}
 		}
+		if !kept && early.begun {
+			yield(Row{}, outside(from, to, early.recorded()))
+		}
 	}
+}
+
+// span is from the first to the last of some times.
+type span struct {
+	first, last int64
+	begun       bool
+}
+
+func (s *span) add(at int64) {
+	if !s.begun {
+		s.first, s.begun = at, true
+	}
+	s.last = at
+}
+
+func (s *span) recorded() []string {
+	if !s.begun {
+		return nil
+	}
+	return []string{"from " + Time(s.first) + " to " + Time(s.last)}
+}
+
+// outside says that nothing is recorded in a range, and what is, as far as that is known.
+func outside(from, to time.Time, recorded []string) error {
+	asked := ""
+	if !from.IsZero() {
+		asked += " from " + Time(from.UnixMicro())
+	}
+	if !to.IsZero() {
+		asked += " to " + Time(to.UnixMicro())
+	}
+	text := "no value lies in the range that is to be played," + asked
+	if len(recorded) > 0 {
+		text += "; the recording is " + strings.Join(recorded, " and ")
+	}
+	return errors.New(text)
 }

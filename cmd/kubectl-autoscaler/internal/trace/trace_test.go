@@ -208,6 +208,23 @@ func TestAValueStandsUntilTheNextOneIsDue(t *testing.T) {
 	}
 }
 
+func TestACursorTellsWhenItsValueChanges(t *testing.T) {
+	c := cursor(t, "0,1\n15,2\n30,3\n60,5\n", 0)
+	changes := []int64{0}
+	for {
+		at := changes[len(changes)-1]
+		_, _, over, err := c.At(at)
+		require.NoError(t, err)
+		next, ok := c.Next(at)
+		if !ok {
+			assert.True(t, over)
+			break
+		}
+		changes = append(changes, next)
+	}
+	assert.Equal(t, []int64{0, 15 * second, 30 * second, 45 * second, 60 * second, 75 * second}, changes)
+}
+
 func TestAnErrorInTheMiddleEndsTheCursor(t *testing.T) {
 	var text strings.Builder
 	for i := range 100 {
