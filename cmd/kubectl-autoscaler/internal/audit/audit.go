@@ -130,6 +130,9 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.absent {
+		fmt.Fprintln(o.streams.Err, "the cluster has no AutoScalers: the operator's CRDs are not installed there (see docs/install.md)")
+	}
 	if err := format(o.streams.Out, entries, o.now(), !o.bare); err != nil {
 		return err
 	}

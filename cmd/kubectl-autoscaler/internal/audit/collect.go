@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
 )
-
-// pageSize is the number of objects that one list asks for.
-const pageSize = 500
 
 // managerLister tells of other replica managers.
 type managerLister interface {
@@ -31,17 +31,15 @@ type managerLister interface {
 type collector struct {
 	reader   client.Reader
 	managers managerLister
+	// absent: the operator's kinds are not served.
+	absent bool
 }
 
 // collect gives an entry for each Deployment of a namespace, or of all where it is empty.
 // Partial tells what could not be read: the entries know nothing of it.
 func (c *collector) collect(ctx context.Context, namespace string, selector labels.Selector) (entries []Entry, partial, err error) {
-	var deployments []*appsv1.Deployment
-	err = each(ctx, c.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
-		for i := range l.Items {
-			deployments = append(deployments, &l.Items[i])
-		}
-	}, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+	deployments, err := list(ctx, c.reader, func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }, deploymentOf,
+		client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list Deployments: %w", err)
 	}
@@ -52,7 +50,7 @@ func (c *collector) collect(ctx context.Context, namespace string, selector labe
 	}
 	known, unread, partial := c.facts(ctx, namespace)
 	for _, d := range deployments {
-		f := known[client.ObjectKeyFromObject(d)]
+		f := known[d.NamespacedName]
 		f.deployment, f.unread = d, unread
 		e := judge(&f)
 		if e.State == Unowned && partial != nil {
@@ -92,22 +90,21 @@ func (c *collector) facts(ctx context.Context, namespace string) (known map[type
 		change(&f)
 		known[key] = f
 	}
-	bindings := explained("ScaleBindings", each(ctx, c.reader, &v1alpha1.ScaleBindingList{}, func(l *v1alpha1.ScaleBindingList) {
-		for i := range l.Items {
-			b := &l.Items[i]
-			add(b.Namespace, b.Name, func(f *facts) { f.binding = b })
-		}
-	}, client.InNamespace(namespace)))
-	autoscalers := each(ctx, c.reader, &v1alpha1.AutoScalerList{}, func(l *v1alpha1.AutoScalerList) {
-		for i := range l.Items {
-			a := &l.Items[i]
-			add(a.Namespace, a.Spec.TargetRef.Name, func(f *facts) { f.autoscalers = append(f.autoscalers, a) })
-		}
-	}, client.InNamespace(namespace))
+	bindings, err := list(ctx, c.reader, func(l *v1alpha1.ScaleBindingList) []v1alpha1.ScaleBinding { return l.Items }, bindingOf, client.InNamespace(namespace))
+	noBindings := explained("ScaleBindings", err)
+	for _, b := range bindings {
+		add(b.Namespace, b.Name, func(f *facts) { f.binding = b })
+	}
+	autoscalers, err := list(ctx, c.reader, func(l *v1alpha1.AutoScalerList) []v1alpha1.AutoScaler { return l.Items }, autoscalerOf, client.InNamespace(namespace))
+	noAutoScalers := explained("AutoScalers", err)
+	c.absent = err != nil && noAutoScalers == nil
+	for _, a := range autoscalers {
+		add(a.Namespace, a.Spec.TargetRef.Name, func(f *facts) { f.autoscalers = append(f.autoscalers, a) })
+	}
 	managers := c.managers.EachLive(ctx, namespace, func(m *binding.ManagerError) {
 		add(m.Namespace, m.Target, func(f *facts) { f.managers = append(f.managers, m) })
 	})
-	return known, bindings != nil, errors.Join(bindings, explained("AutoScalers", autoscalers), managers)
+	return known, noBindings != nil, errors.Join(noBindings, noAutoScalers, managers)
 }
 
 // explained says what it means that a list has failed. Of a kind that is not served there
@@ -119,16 +116,44 @@ func explained(kind string, err error) error {
 	return fmt.Errorf("list %s: %w", kind, err)
 }
 
-// each lists in pages.
-func each[L client.ObjectList](ctx context.Context, reader client.Reader, list L, page func(L), options ...client.ListOption) error {
-	options = append(options, client.Limit(pageSize))
-	for next := ""; ; {
-		if err := reader.List(ctx, list, append(options, client.Continue(next))...); err != nil {
-			return err
+// bindingOf is a ScaleBinding without what the API server keeps for itself.
+func bindingOf(b *v1alpha1.ScaleBinding) *v1alpha1.ScaleBinding {
+	kept := *b
+	kept.ManagedFields = nil
+	return &kept
+}
+
+// autoscalerOf is what an entry needs of an AutoScaler.
+func autoscalerOf(a *v1alpha1.AutoScaler) *v1alpha1.AutoScaler {
+	kept := &v1alpha1.AutoScaler{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: a.UID}}
+	kept.Spec.TargetRef, kept.Spec.DryRun, kept.Spec.ClaimPolicy = a.Spec.TargetRef, a.Spec.DryRun, a.Spec.ClaimPolicy
+	kept.Status.Contention = a.Status.Contention
+	return kept
+}
+
+// list reads in pages, and all at once where those expire meanwhile. Of each object only
+// what is made of it is kept.
+func list[L, O, K any, P interface {
+	*L
+	client.ObjectList
+}](ctx context.Context, reader client.Reader, items func(*L) []O, keep func(*O) K, options ...client.ListOption) ([]K, error) {
+	var kept []K
+	_, _, err := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		if page.Continue == "" {
+			kept = nil
 		}
-		page(list)
-		if next = list.GetContinue(); next == "" {
-			return nil
+		l := P(new(L))
+		if err := reader.List(ctx, l, append(slices.Clip(options), client.Limit(page.Limit), client.Continue(page.Continue))...); err != nil {
+			return nil, err
 		}
+		of := items(l)
+		for i := range of {
+			kept = append(kept, keep(&of[i]))
+		}
+		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: l.GetContinue()}}, nil // which the pager goes on from
+	}).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
 	}
+	return kept, nil
 }

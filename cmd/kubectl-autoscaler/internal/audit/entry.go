@@ -8,6 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -86,9 +89,24 @@ type Writer struct {
 	Time    time.Time `json:"time,omitzero"`
 }
 
+// deployment is what an entry needs of one: a cluster may have very many.
+type deployment struct {
+	types.NamespacedName
+	uid             types.UID
+	replicas, ready int32
+	writers         []Writer
+}
+
+func deploymentOf(d *appsv1.Deployment) *deployment {
+	return &deployment{
+		NamespacedName: client.ObjectKeyFromObject(d), uid: d.UID,
+		replicas: ptr.Deref(d.Spec.Replicas, 1), ready: d.Status.ReadyReplicas, writers: writers(d),
+	}
+}
+
 // facts are what an entry is made of.
 type facts struct {
-	deployment *appsv1.Deployment
+	deployment *deployment
 	binding    *v1alpha1.ScaleBinding
 	// autoscalers that target it, by name.
 	autoscalers []*v1alpha1.AutoScaler
@@ -100,10 +118,7 @@ type facts struct {
 // judge makes the entry of a Deployment.
 func judge(f *facts) Entry {
 	d := f.deployment
-	e := Entry{Namespace: d.Namespace, Deployment: d.Name, Replicas: 1, Ready: d.Status.ReadyReplicas, Writers: writers(d)}
-	if d.Spec.Replicas != nil {
-		e.Replicas = *d.Spec.Replicas
-	}
+	e := Entry{Namespace: d.Namespace, Deployment: d.Name, Replicas: d.replicas, Ready: d.ready, Writers: d.writers}
 	for _, m := range f.managers {
 		e.Managers = append(e.Managers, Manager{Kind: m.Kind, Name: m.Name, MadeBy: m.MadeBy})
 	}
@@ -135,7 +150,7 @@ func state(f *facts, e *Entry) (State, []string) {
 	switch {
 	case len(contested) > 0:
 		return Contested, append(contested, notes...)
-	case e.Binding != nil && f.binding.Confirmed(f.deployment.UID):
+	case e.Binding != nil && f.binding.Confirmed(f.deployment.uid):
 		return Held, notes
 	case e.Binding != nil && e.Binding.StandsBy && len(e.Managers) > 0:
 		return Managed, append([]string{fmt.Sprintf("AutoScaler %s stands by", e.Binding.AutoScaler)}, notes...)
@@ -157,9 +172,9 @@ func conflicts(f *facts, e *Entry) []string {
 		if len(managers) > 1 {
 			target = "target"
 		}
-		why = append(why, fmt.Sprintf("AutoScaler %s has claimed it, and %s %s it", e.Binding.AutoScaler, list(managers), target))
+		why = append(why, fmt.Sprintf("AutoScaler %s has claimed it, and %s %s it", e.Binding.AutoScaler, named(managers), target))
 	case len(managers) > 1:
-		why = append(why, list(managers)+" target it")
+		why = append(why, named(managers)+" target it")
 	}
 	for _, a := range f.autoscalers {
 		if c := a.Status.Contention; c != nil && e.Binding != nil && a.Name == e.Binding.AutoScaler {
@@ -176,7 +191,7 @@ func conflicts(f *facts, e *Entry) []string {
 // standsBy says whether the AutoScaler that has claimed the count waits for another
 // manager to go, as the operator sees it: it is to wait, and has not had the count yet.
 func standsBy(f *facts) bool {
-	return !f.binding.Confirmed(f.deployment.UID) && slices.ContainsFunc(f.autoscalers, func(a *v1alpha1.AutoScaler) bool {
+	return !f.binding.Confirmed(f.deployment.uid) && slices.ContainsFunc(f.autoscalers, func(a *v1alpha1.AutoScaler) bool {
 		return a.UID == f.binding.Spec.OwnerUID && a.Spec.ClaimPolicy == v1alpha1.ClaimWait
 	})
 }

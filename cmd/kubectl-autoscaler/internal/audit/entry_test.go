@@ -28,10 +28,10 @@ func fields(text string) *metav1.FieldsV1 {
 	return f
 }
 
-func aDeployment(writers ...metav1.ManagedFieldsEntry) *appsv1.Deployment {
+func aDeployment(writers ...metav1.ManagedFieldsEntry) *deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "production", Name: "web", UID: "d", ManagedFields: writers}}
 	d.Spec.Replicas = new(int32(4))
-	return d
+	return deploymentOf(d)
 }
 
 func aBinding(phase v1alpha1.ScaleBindingPhase) *v1alpha1.ScaleBinding {

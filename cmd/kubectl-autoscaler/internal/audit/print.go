@@ -31,12 +31,17 @@ var formats = map[string]func(w io.Writer, entries []Entry, now time.Time, heade
 // table is for people. Wide adds who claimed it, and all writers.
 func table(out io.Writer, entries []Entry, now time.Time, headers, wide bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	header := "NAMESPACE\tDEPLOYMENT\tREPLICAS\tSTATE\tOWNER\tEPOCH\tGUARD\tLAST FOREIGN WRITE\t"
-	if wide {
-		header += "CLAIMED BY\tWRITERS\t"
+	line := func(cells, more []string, last string) {
+		if wide {
+			cells = append(cells, more...)
+		}
+		for i := range cells {
+			cells[i] = cli.Plain(cells[i])
+		}
+		fmt.Fprintln(w, strings.Join(append(cells, cli.Plain(last)), "\t"))
 	}
 	if headers {
-		fmt.Fprintln(w, header+"WHY")
+		line([]string{"NAMESPACE", "DEPLOYMENT", "REPLICAS", "STATE", "OWNER", "EPOCH", "GUARD", "LAST FOREIGN WRITE"}, []string{"CLAIMED BY", "WRITERS"}, "WHY")
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -44,11 +49,8 @@ func table(out io.Writer, entries []Entry, now time.Time, headers, wide bool) er
 		if b := e.Binding; b != nil {
 			epoch, guard, claimed = strconv.FormatInt(b.Epoch, 10), string(b.Guard), cmp.Or(b.ClaimedBy, "-")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t", e.Namespace, e.Deployment, e.Replicas, e.State, cmp.Or(e.Owner(), "-"), epoch, guard, written(e.LastForeignWrite, now))
-		if wide {
-			fmt.Fprintf(w, "%s\t%s\t", claimed, cmp.Or(allWriters(e.Writers, now), "-"))
-		}
-		fmt.Fprintln(w, cmp.Or(strings.Join(e.Why, "; "), "-"))
+		line([]string{e.Namespace, e.Deployment, strconv.Itoa(int(e.Replicas)), string(e.State), cmp.Or(e.Owner(), "-"), epoch, guard, written(e.LastForeignWrite, now)},
+			[]string{claimed, cmp.Or(allWriters(e.Writers, now), "-")}, cmp.Or(strings.Join(e.Why, "; "), "-"))
 	}
 	return w.Flush()
 }
@@ -59,10 +61,10 @@ func (e *Entry) Owner() string {
 	if e.Binding != nil && e.State != Managed {
 		all = append(all, Manager{Kind: "AutoScaler", Name: e.Binding.AutoScaler})
 	}
-	return list(append(all, independent(e.Managers)...))
+	return named(append(all, independent(e.Managers)...))
 }
 
-func list(managers []Manager) string {
+func named(managers []Manager) string {
 	names := make([]string, len(managers))
 	for i, m := range managers {
 		names[i] = m.String()
@@ -128,17 +130,18 @@ func toCSV(out io.Writer, entries []Entry, headers bool) error {
 		}
 		line := []string{e.Namespace, e.Deployment, strconv.Itoa(int(e.Replicas)), strconv.Itoa(int(e.Ready)), string(e.State), e.Owner()}
 		line = append(line, binding...)
-		line = append(line, list(e.Managers), strings.Join(names, " "), foreign, at, strings.Join(e.Why, "; "))
+		line = append(line, named(e.Managers), strings.Join(names, " "), foreign, at, strings.Join(e.Why, "; "))
 		_ = w.Write(harmless(line))
 	}
 	w.Flush()
 	return w.Error()
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula.
+// harmless keeps a spreadsheet from taking a text for a formula, and a terminal for orders.
 func harmless(line []string) []string {
 	for i, s := range line {
-		if s != "" && strings.ContainsAny(s[:1], "=+-@\t\r") {
+		s = cli.Plain(s)
+		if line[i] = s; s != "" && strings.ContainsAny(s[:1], "=+-@") {
 			line[i] = "'" + s
 		}
 	}

@@ -72,7 +72,7 @@ func Plain(s string) string { return plain(s, "") }
 
 func plain(s, but string) string {
 	var b strings.Builder
-	for len(s) > 0 {
+	for s != "" {
 		r, size := utf8.DecodeRuneInString(s)
 		switch {
 		case r == utf8.RuneError && size == 1:

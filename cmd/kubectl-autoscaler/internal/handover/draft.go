@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/scaling/spec"
 )
 
@@ -57,7 +58,7 @@ func newDraft(from, namespace, name, target string, low, high int32) *Draft {
 }
 
 func (d *Draft) note(format string, args ...any) {
-	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+	d.Notes = append(d.Notes, cli.Plain(fmt.Sprintf(format, args...)))
 }
 
 // maxName is the longest name that is made, a DNS label.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/manifest"
@@ -24,6 +25,9 @@ func (o *options) readFile(kind, name string) (*unstructured.Unstructured, error
 		all = append(all, fmt.Sprintf("%s %q", u.GetKind(), u.GetName()))
 		if kinds[u.GetKind()] != u.GroupVersionKind() {
 			continue
+		}
+		if err := identified(u); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", d.Place, u.GetKind(), err)
 		}
 		can = append(can, prefix(u.GetKind())+u.GetName())
 		if name == "" || kind == u.GetKind() && name == u.GetName() {
@@ -46,6 +50,34 @@ func (o *options) readFile(kind, name string) (*unstructured.Unstructured, error
 		return nil, fmt.Errorf("%s: the key %s stands there twice", twice.Place, twice.Key)
 	}
 	return found[0].Object, o.withNamespace(found[0].Object)
+}
+
+// identified says what is wrong with the name of an object, or its namespace, which end in
+// commands that are copied: YAML takes some for no text, and a file may hold anything.
+func identified(u *unstructured.Unstructured) error {
+	for field, valid := range map[string]func(string) []string{
+		"name":      func(s string) []string { return validation.NameIsDNSSubdomain(s, false) },
+		"namespace": func(s string) []string { return validation.ValidateNamespaceName(s, false) },
+	} {
+		value, _, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
+		if err != nil {
+			return err
+		}
+		if field == "namespace" && (value == nil || value == "") {
+			continue
+		}
+		text, isText := value.(string)
+		switch {
+		case value == nil:
+			return fmt.Errorf("metadata.%s is missing", field)
+		case !isText:
+			return fmt.Errorf("metadata.%s is %v, which is no text: put it in quotation marks", field, value)
+		}
+		if complaints := valid(text); len(complaints) > 0 {
+			return fmt.Errorf("metadata.%s %q: %s", field, text, strings.Join(complaints, "; "))
+		}
+	}
+	return nil
 }
 
 // withNamespace gives an object that names none the namespace that kubectl would.

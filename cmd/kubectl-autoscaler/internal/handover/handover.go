@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/kube"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/manifest"
 )
 
 const long = `Draft the MetricProfile and the AutoScaler that would take the place of an HPA or of a
@@ -92,18 +93,33 @@ func (o *options) run(ctx context.Context, args []string) error {
 
 // translate makes the draft of an object of either kind.
 func translate(u *unstructured.Unstructured, f Facts) (*Draft, error) {
+	if err := identified(u); err != nil {
+		return nil, fmt.Errorf("%s: %w", u.GetKind(), err)
+	}
+	if field := manifest.ExtremeQuantity(u.Object); field != "" {
+		return nil, fmt.Errorf("%s %s/%s: %s is no quantity that means anything: its number is too long to be written out", u.GetKind(), u.GetNamespace(), u.GetName(), field)
+	}
 	if u.GetKind() == kindScaledObject {
 		return FromScaledObject(u, f)
 	}
-	data, err := yaml.Marshal(u.Object)
-	if err != nil {
+	var hpa autoscalingv2.HorizontalPodAutoscaler
+	if err := decode(u, &hpa); err != nil {
 		return nil, err
 	}
-	var hpa autoscalingv2.HorizontalPodAutoscaler
-	if err := yaml.Unmarshal(data, &hpa); err != nil {
-		return nil, fmt.Errorf("HorizontalPodAutoscaler %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
 	return FromHPA(&hpa, f)
+}
+
+// decode is exact about upper and lower case, as the API server: Name is not name, which
+// has been looked at.
+func decode(u *unstructured.Unstructured, into any) error {
+	data, err := u.MarshalJSON()
+	if err == nil {
+		err = kjson.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return nil
 }
 
 func (o *options) read(ctx context.Context, args []string) (*unstructured.Unstructured, Facts, error) {
@@ -154,7 +170,7 @@ func (o *options) learn(ctx context.Context, reader client.Reader, u *unstructur
 	var d appsv1.Deployment
 	err = reader.Get(ctx, client.ObjectKey{Namespace: u.GetNamespace(), Name: name}, &d)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		fmt.Fprintf(o.streams.Err, "Deployment %s/%s is not looked at: %s\n\n", u.GetNamespace(), name, err)
+		fmt.Fprintf(o.streams.Err, "Deployment %s is not looked at: %s\n\n", cli.Plain(u.GetNamespace()+"/"+name), cli.Plain(err.Error()))
 		return nil
 	}
 	if err != nil {

@@ -260,6 +260,84 @@ func TestWhatCannotBeHandedOver(t *testing.T) {
 	}
 }
 
+// metric is an HPA of an external metric with a target.
+func metric(target string) string {
+	return hpaHead + "  metrics: [{type: External, external: {metric: {name: q}, target: " + target + "}}]\n"
+}
+
+func TestFC13_AnExtremeQuantityIsAnErrorAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"a mean":         {metric(`{type: AverageValue, averageValue: "1e-2147483648"}`), "spec.metrics[0].external.target.averageValue"},
+		"a value":        {metric(`{type: Value, value: 2E6024865272343}`), "spec.metrics[0].external.target.value"},
+		"a tolerance":    {hpaHead + "  behavior: {scaleUp: {tolerance: 2E6024865272343}}\n", "spec.behavior.scaleUp.tolerance"},
+		"that of KEDA's": {kedaHead + "  advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: {tolerance: 1e-2147483648}}}}\n", "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown.tolerance"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, complaint, code := run(t, tc.manifest)
+
+			assert.Equal(t, cli.ExitTrouble, code)
+			assert.Empty(t, out)
+			assert.Contains(t, complaint, tc.want+" is no quantity")
+		})
+	}
+	_, _, code := run(t, strings.Replace(metric(`{type: Value, value: "1e-2147483648"}`), "spec:", "Spec:", 1))
+	assert.Equal(t, cli.ExitTrouble, code, "Spec is not spec")
+}
+
+func TestNamesThatEndInCommandsAreValid(t *testing.T) {
+	for name, tc := range map[string]struct{ metadata, want string }{
+		"commands":                     {`{name: "w\e[2J; rm -rf ~ $(id)", namespace: production}`, `metadata.name "w\x1b[2J; rm -rf ~ $(id)": a lowercase RFC 1123 subdomain`},
+		"commands in the namespace":    {`{name: web, namespace: "a; id"}`, `metadata.namespace "a; id": a lowercase RFC 1123 label`},
+		"another key of the same name": {`{name: web, Name: "w; id"}`, ""},
+		"no name":                      {`{namespace: production}`, "metadata.name is missing"},
+		"a name that is no text":       {`{name: 1, namespace: production}`, "metadata.name is 1, which is no text"},
+		"a namespace that is no text":  {`{name: web, namespace: n}`, "metadata.namespace is false, which is no text: put it in quotation marks"},
+	} {
+		for _, head := range []string{hpaHead, kedaHead} {
+			t.Run(name, func(t *testing.T) {
+				out, complaint, code := run(t, strings.Replace(head, "{name: web, namespace: production}", tc.metadata, 1))
+
+				assert.NotContains(t, complaint, "delete hpa w;")
+				assert.NotContains(t, complaint, "delete scaledobject w;")
+				if tc.want == "" {
+					assert.Zero(t, code)
+					return
+				}
+				assert.Equal(t, cli.ExitTrouble, code)
+				assert.Empty(t, out)
+				assert.Contains(t, complaint, "error: stdin:2:1: ")
+				assert.Contains(t, complaint, tc.want)
+			})
+		}
+	}
+	_, complaint, code := run(t, strings.Replace(hpaHead, ", namespace: production", "", 1), "-n", "a; id")
+	assert.Equal(t, cli.ExitTrouble, code)
+	assert.Contains(t, complaint, "RFC 1123 label")
+}
+
+func TestNotesCannotMoveTheCursor(t *testing.T) {
+	_, advice, code := run(t, strings.ReplaceAll(metric(`{type: Value, value: 1}`), "name: q", `name: "q\e[2J\nerror: x"`))
+	assert.Zero(t, code)
+	assert.NotContains(t, advice, "\x1b")
+	assert.NotContains(t, advice, "\nerror")
+
+	_, advice, code = run(t, kedaHead+`  triggers: [{type: "x\e[2J\nerror: y", name: "z\e"}]`+"\n")
+	assert.Zero(t, code)
+	assert.NotContains(t, advice, "\x1b")
+	assert.NotContains(t, advice, "\nerror")
+}
+
+func TestAddressesAreToldWithoutSecrets(t *testing.T) {
+	for given, want := range map[string]string{
+		"https://user:secret@prom.example:9090/a?token=secret#secret": "https://prom.example:9090/a",
+		"http://prom:9090/?secret":                                    "http://prom:9090/",
+		"user:secret@prom:9090":                                       "an address that the ScaledObject does not have",
+		"":                                                            "an address that the ScaledObject does not have",
+	} {
+		assert.Equal(t, want, address(given), given)
+	}
+}
+
 func TestOneOfSeveralInAFile(t *testing.T) {
 	several := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---" + hpaHead + "---" + strings.Replace(hpaHead, "name: web, namespace", "name: other, namespace", 1)
 

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -59,13 +58,9 @@ const (
 
 // FromScaledObject translates a ScaledObject that scales a Deployment.
 func FromScaledObject(u *unstructured.Unstructured, f Facts) (*Draft, error) {
-	data, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, err
-	}
 	var s scaledObject
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("ScaledObject %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	if err := decode(u, &s); err != nil {
+		return nil, err
 	}
 	if ref := s.Spec.ScaleTargetRef; ref.Kind != "" && ref.Kind != "Deployment" {
 		return nil, fmt.Errorf("ScaledObject %s/%s scales %s %q, and an AutoScaler scales Deployments only", s.Namespace, s.Name, ref.Kind, ref.Name)
@@ -141,13 +136,13 @@ func (d *Draft) triggers(s *scaledObject, f Facts) {
 	}
 }
 
-// address is where a trigger asks, without a password.
+// address is where a trigger asks, without what may be a secret.
 func address(given string) string {
 	u, err := url.Parse(given)
-	if err != nil || given == "" {
+	if err != nil || u.Host == "" {
 		return "an address that the ScaledObject does not have"
 	}
-	return u.Redacted()
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // instead is what takes the place of a trigger.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 )
 
 // manifest writes the draft as YAML that kubectl applies: the profiles first.
@@ -97,7 +98,7 @@ func (d *Draft) totals() string {
 		}
 		fmt.Fprintf(&text, "\n     The load of metric %q is the total of all replicas, not their mean: record ", d.AutoScaler.Spec.Metrics[i].Name)
 		if mean, ok := strings.CutPrefix(p.Spec.Query, "avg("); ok {
-			text.WriteString(names.Replace("sum(" + mean))
+			text.WriteString(cli.Plain(names.Replace("sum(" + mean)))
 		} else {
 			text.WriteString("its sum over all replicas")
 		}

@@ -22,9 +22,12 @@ import (
 func (s *Source) decode(set *Set, file string, c chunk) {
 	if values, isJSON := jsonValues(c); isJSON {
 		for _, v := range values {
+			if set.left {
+				return
+			}
 			v.from.file = file
-			if partsOf(v.text) > maxParts {
-				set.trouble(Place{File: file, Line: v.from.line + 1, Column: v.from.column + 1}, errTooManyParts.Error())
+			if err := affordableJSON(v.text); err != nil {
+				set.trouble(Place{File: file, Line: v.from.line + 1, Column: v.from.column + 1}, err.Error())
 				continue
 			}
 			// Beside the values a tab in JSON is a space, and YAML minds tabs.
@@ -42,7 +45,7 @@ func (s *Source) decode(set *Set, file string, c chunk) {
 	case errors.Is(err, io.EOF): // nothing, or comments only
 		return
 	case err != nil:
-		set.Troubles = append(set.Troubles, from.trouble(err, c.text))
+		set.trouble(from.trouble(err, c.text))
 		return
 	}
 	if err := affordable(root); err != nil {
@@ -55,7 +58,7 @@ func (s *Source) decode(set *Set, file string, c chunk) {
 	}
 	text, err := yaml.YAMLToJSON(c.text)
 	if err != nil {
-		set.Troubles = append(set.Troubles, from.trouble(err, c.text))
+		set.trouble(from.trouble(err, c.text))
 		return
 	}
 	s.addText(set, text, root, from)
@@ -80,19 +83,19 @@ func parse(text []byte) (*yamlnode.Node, error) {
 // located is an error of the YAML packages. Its line is that of the text.
 var located = regexp.MustCompile(`(?s)^(?:yaml: )?(?:unmarshal errors:\s*)?line (\d+): (.*)$`)
 
-func (o offset) trouble(err error, text []byte) Trouble {
-	t := Trouble{Place: Place{File: o.file, Line: o.line + 1, Column: 1}, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
+func (o offset) trouble(err error, text []byte) (Place, string) {
+	at, message := Place{File: o.file, Line: o.line + 1, Column: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := located.FindStringSubmatch(err.Error()); m != nil {
 		line, err := strconv.Atoi(m[1])
 		if err == nil {
-			t.Line, t.Message = o.line+line, m[2]
+			at.Line, message = o.line+line, m[2]
 		}
 	}
-	t.Message = "this is no YAML: " + strings.Join(strings.Fields(t.Message), " ")
+	message = "this is no YAML: " + strings.Join(strings.Fields(message), " ")
 	if tab := tabbed(text); tab > 0 {
-		t.Message += fmt.Sprintf("; line %d is indented by a tab, where YAML wants spaces", o.line+tab)
+		message += fmt.Sprintf("; line %d is indented by a tab, where YAML wants spaces", o.line+tab)
 	}
-	return t
+	return at, message
 }
 
 // tabbed is the first line that is indented by a tab, or 0.
@@ -119,6 +122,7 @@ func jsonValues(c chunk) (values []jsonValue, isJSON bool) {
 		return nil, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(c.text))
+	from, counted := offset{line: c.line - 1}, 0
 	for {
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
@@ -128,10 +132,15 @@ func jsonValues(c chunk) (values []jsonValue, isJSON bool) {
 		case err != nil:
 			return nil, false
 		}
-		before := c.text[:int(decoder.InputOffset())-len(raw)]
-		values = append(values, jsonValue{text: raw, from: offset{
-			line: c.line - 1 + bytes.Count(before, []byte("\n")), column: len(before) - 1 - bytes.LastIndexByte(before, '\n'),
-		}})
+		begin := int(decoder.InputOffset()) - len(raw)
+		between := c.text[counted:begin]
+		counted = begin
+		from.line += bytes.Count(between, []byte("\n"))
+		from.column += len(between)
+		if last := bytes.LastIndexByte(between, '\n'); last >= 0 {
+			from.column = len(between) - 1 - last
+		}
+		values = append(values, jsonValue{text: raw, from: from})
 	}
 }
 
@@ -166,6 +175,13 @@ func (s *Source) add(set *Set, value any, root *yamlnode.Node, from offset, at P
 		set.lists++
 		nodes := itemsOf(root)
 		for i, item := range items {
+			if set.left {
+				return
+			}
+			// As the API server's answers have it, and kubectl takes it.
+			if fields, ok := item.(map[string]any); ok && kind != "List" && fields["kind"] == nil && fields["apiVersion"] == nil {
+				fields["kind"], fields["apiVersion"] = strings.TrimSuffix(kind, "List"), apiVersion
+			}
 			var node *yamlnode.Node
 			place := at
 			if i < len(nodes) {
@@ -176,6 +192,9 @@ func (s *Source) add(set *Set, value any, root *yamlnode.Node, from offset, at P
 		}
 	case !s.Keep(apiVersion, kind):
 		set.Ignored++
+	case len(set.Documents) == maxObjects:
+		set.full = true
+		set.leave(at, fmt.Sprintf("these are more than %d objects; nothing was read from here on; give fewer files at once", maxObjects))
 	default:
 		d := &Document{Place: at, Object: &unstructured.Unstructured{Object: object}, root: root, from: from}
 		d.Repeated = d.repeated()

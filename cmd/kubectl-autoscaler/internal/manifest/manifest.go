@@ -1,6 +1,7 @@
 // Package manifest reads Kubernetes manifests as kubectl does, and knows where in a file
-// each field stands. What it is given may be anything: it answers at once, in memory that
-// does not depend on what a document claims to be.
+// each field stands. What it is given may be anything: files, documents, their parts and
+// levels, what is kept and what is told of it have bounds, and none takes more time or
+// memory than its size within them asks for.
 package manifest
 
 import (
@@ -77,6 +78,10 @@ type Set struct {
 
 	opened map[string]bool
 	lists  int
+	// troubles of the file that is read, left: no more is to be read of it; full: nor of
+	// any other.
+	troubles   int
+	left, full bool
 }
 
 // Empty says that nothing at all was read, not even a list of nothing.
@@ -97,6 +102,12 @@ type Source struct {
 // MaxDocument bounds one document, as it is written and with its aliases written out. The
 // API server takes no request that is larger.
 const MaxDocument = 3 << 20
+
+// maxObjects bounds what is kept of all files, and maxTroubles what is told of one file.
+const (
+	maxObjects  = 10_000
+	maxTroubles = 100
+)
 
 // maxFile bounds what is read of one file: a device may have no end.
 const maxFile = 32 << 20

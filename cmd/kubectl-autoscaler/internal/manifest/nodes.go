@@ -18,17 +18,33 @@ const maxParts = 1 << 18
 
 var errTooManyParts = fmt.Errorf("the document has more than %d keys, values and items; no object of Kubernetes has so many", maxParts)
 
-// partsOf counts those of a JSON text, as far as is enough to know. It is less work than
-// making nodes of them.
-func partsOf(text []byte) int {
+// maxDepth bounds the levels of a document. The schema of a large CustomResourceDefinition
+// has some 60.
+const maxDepth = 200
+
+var errTooDeep = fmt.Errorf("the document has more than %d levels of fields and items; no object of Kubernetes has so many", maxDepth)
+
+// affordableJSON bounds a JSON text. It is less work than making nodes of it.
+func affordableJSON(text []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(text))
-	for n := 0; ; {
+	for parts, depth := 0, 0; ; {
 		token, err := tokens.Token()
-		if err != nil || n > maxParts {
-			return n
+		if err != nil {
+			return nil // its end: it is JSON
 		}
-		if token != json.Delim(']') && token != json.Delim('}') {
-			n++
+		switch token {
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+			continue
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		}
+		parts++
+		switch {
+		case parts > maxParts:
+			return errTooManyParts
+		case depth > maxDepth:
+			return errTooDeep
 		}
 	}
 }
@@ -44,6 +60,8 @@ func affordable(root *yaml.Node) error {
 		return fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
 	case whole.parts > maxParts:
 		return errTooManyParts
+	case whole.depth > maxDepth+1: // a value is one, too
+		return errTooDeep
 	}
 	return nil
 }
@@ -63,7 +81,7 @@ func noText(n *yaml.Node) *yaml.Node {
 }
 
 // size is what a node takes with its aliases written out.
-type size struct{ bytes, parts int }
+type size struct{ bytes, parts, depth int }
 
 // inside marks an anchor that is being looked at.
 var inside = size{bytes: -1}
@@ -84,7 +102,7 @@ func (s *sizes) of(n *yaml.Node) (size, error) {
 		}
 		s.known[n] = inside
 	}
-	whole := size{bytes: len(n.Value) + 1, parts: 1}
+	whole := size{bytes: len(n.Value) + 1, parts: 1, depth: 1}
 	for _, child := range n.Content {
 		more, err := s.of(child)
 		if err != nil {
@@ -93,6 +111,7 @@ func (s *sizes) of(n *yaml.Node) (size, error) {
 		// One more than allowed is enough to know.
 		whole.bytes = min(whole.bytes+more.bytes, MaxDocument+1)
 		whole.parts = min(whole.parts+more.parts, maxParts+1)
+		whole.depth = max(whole.depth, more.depth+1)
 	}
 	if n.Anchor != "" {
 		s.known[n] = whole
@@ -190,35 +209,39 @@ var errEnough = errors.New("enough")
 // it is written.
 func (d *Document) repeated() []Repeated {
 	var all []Repeated
-	var walk func(n *yaml.Node, path string) error
-	walk = func(n *yaml.Node, path string) error {
+	var path []string // put together only where a key is told of: keys may be long
+	var walk func(n *yaml.Node) error
+	walk = func(n *yaml.Node) error {
 		seen := map[string]bool{}
 		for i, child := range n.Content {
-			below := path
+			part := ""
 			switch {
 			case n.Kind == yaml.SequenceNode:
-				below = fmt.Sprintf("%s[%d]", path, i)
+				part = fmt.Sprintf("[%d]", i)
 			case i%2 == 0 && child.Kind == yaml.ScalarNode && child.Tag != "!!merge":
 				if seen[child.Value] {
-					all = append(all, Repeated{Place: d.from.place(child), Field: strings.TrimPrefix(path+"."+child.Value, "."), Key: child.Value})
+					field := strings.Join(path, "") + "." + child.Value
+					all = append(all, Repeated{Place: d.from.place(child), Field: strings.TrimPrefix(field, "."), Key: child.Value})
 				}
 				if seen[child.Value] = true; len(all) == maxRepeated {
 					return errEnough
 				}
-			case i%2 == 1:
-				below = strings.TrimPrefix(path+"."+n.Content[i-1].Value, ".")
+			case i%2 == 1 && len(child.Content) > 0:
+				part = "." + n.Content[i-1].Value
 			}
 			if len(child.Content) == 0 {
 				continue
 			}
-			if err := walk(child, below); err != nil {
+			path = append(path, part)
+			if err := walk(child); err != nil {
 				return err
 			}
+			path = path[:len(path)-1]
 		}
 		return nil
 	}
 	if d.root != nil {
-		_ = walk(d.root, "") // it ends early where there is enough
+		_ = walk(d.root) // it ends early where there is enough
 	}
 	return all
 }

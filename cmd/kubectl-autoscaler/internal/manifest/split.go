@@ -116,3 +116,17 @@ func (s *splitter) begin() error {
 	}
 	return nil
 }
+
+// blank says that a document is nothing but empty lines and plain comments, for which no
+// parser is needed.
+func blank(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimRight(bytes.TrimLeft(line, " "), "\r\n")
+		if len(line) > 0 && (line[0] != '#' || bytes.ContainsFunc(line, unprintable)) {
+			return false
+		}
+	}
+	return true
+}
+
+func unprintable(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }

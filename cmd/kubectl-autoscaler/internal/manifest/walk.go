@@ -20,6 +20,8 @@ func (s *Source) Read(paths ...string) *Set {
 	set := &Set{opened: map[string]bool{}}
 	for _, path := range paths {
 		switch {
+		case set.full:
+			return set
 		case path == Stdin && set.opened[path]:
 		case path == Stdin:
 			set.opened[path] = true
@@ -34,10 +36,24 @@ func (s *Source) Read(paths ...string) *Set {
 }
 
 func (set *Set) trouble(at Place, message string) {
+	if set.troubles++; set.troubles > maxTroubles {
+		set.leave(at, fmt.Sprintf("here is the file's trouble number %d, and the rest of it was not read", set.troubles))
+		return
+	}
 	set.Troubles = append(set.Troubles, Trouble{Place: at, Message: message})
 }
 
+// leave ends the reading of a file, with why.
+func (set *Set) leave(at Place, why string) {
+	set.left = true
+	set.Troubles = append(set.Troubles, Trouble{Place: at, Message: why})
+}
+
+// begin readies the set for the next file.
+func (set *Set) begin() { set.troubles, set.left = 0, false }
+
 func (s *Source) readPath(set *Set, path string) {
+	set.begin()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -49,14 +65,17 @@ func (s *Source) readPath(set *Set, path string) {
 	}
 	found := false
 	err = filepath.WalkDir(path, func(inside string, entry fs.DirEntry, err error) error {
+		set.begin()
 		switch {
+		case set.full:
+			return fs.SkipAll
 		case err != nil:
 			set.trouble(Place{File: inside}, reason(err))
 		case entry.IsDir():
 			if inside != path && !s.Recursive {
 				return fs.SkipDir
 			}
-		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(inside)):
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(inside)) && !special(inside):
 			found = true
 			s.readFile(set, inside)
 		}
@@ -65,6 +84,13 @@ func (s *Source) readPath(set *Set, path string) {
 	if err == nil && !found {
 		set.trouble(Place{File: path}, "the folder has no .yaml, .yml or .json file; with -R its folders are looked into, too")
 	}
+}
+
+// special says that a name is one of a pipe, a socket, a device or a folder. To read some
+// of these would not end.
+func special(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() // an error comes again with the opening
 }
 
 // readFile reads a file, once, however often it is named.
@@ -85,8 +111,9 @@ func (s *Source) readFile(set *Set, path string) {
 
 func (s *Source) readStream(set *Set, name string, in io.Reader) {
 	set.Files++
+	set.begin()
 	documents := newSplitter(in)
-	for {
+	for !set.left {
 		c, err := documents.next()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -96,6 +123,7 @@ func (s *Source) readStream(set *Set, name string, in io.Reader) {
 			return
 		case c.trouble != "":
 			set.trouble(Place{File: name, Line: c.line, Column: 1}, c.trouble)
+		case blank(c.text):
 		default:
 			s.decode(set, name, c)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/simulate"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/trace"
 	"example.com/platform/autoscale-operator/scaling/spec"
@@ -150,7 +151,7 @@ func placedIn(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-func (o *options) warn(text string) { fmt.Fprintln(o.streams.Err, "warning:", text) }
+func (o *options) warn(text string) { fmt.Fprintln(o.streams.Err, "warning:", cli.Plain(text)) }
 
 // split tells METRIC=FILE from a file that is for whatever has none of its own. names are
 // the columns that are to be found in it.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/hpa"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/simulate"
 )
@@ -30,7 +31,7 @@ func (o *options) rivals(s *subject) ([]rival, error) {
 			return nil, fmt.Errorf("--compare %s: %w", with, err)
 		}
 		for taken[r.name] {
-			r.name += " (" + with + ")"
+			r.name += " (" + cli.Plain(with) + ")"
 		}
 		taken[r.name] = true
 		all = append(all, r)
@@ -53,22 +54,24 @@ func (o *options) rival(s *subject, with string) (rival, error) {
 	case len(given.autoscalers)+len(given.hpas) != 1:
 		return rival{}, fmt.Errorf("it has %d AutoScalers and %d HorizontalPodAutoscalers (autoscaling/v2); it must have one of them", len(given.autoscalers), len(given.hpas))
 	case len(given.hpas) == 1:
-		h := given.hpas[0].object
+		h, err := decodeHPA(given.hpas[0])
+		if err != nil {
+			return rival{}, err
+		}
 		return kubernetes(s, h.Name, &h.Spec)
 	}
-	a := given.autoscalers[0]
-	for name, p := range s.objects.profiles {
+	for name, p := range s.given.profiles {
 		if _, own := given.profiles[name]; !own {
 			given.profiles[name] = p
 		}
 	}
-	profiles, err := s.platform.prepare(a, given.profiles)
+	a, profiles, err := s.platform.prepare(given.autoscalers[0], given.profiles)
 	if err != nil {
 		return rival{}, err
 	}
 	var names []string
-	for i := range a.object.Spec.Metrics {
-		names = append(names, a.object.Spec.Metrics[i].Name)
+	for i := range a.Spec.Metrics {
+		names = append(names, a.Spec.Metrics[i].Name)
 	}
 	metrics, err := s.find(names)
 	if err != nil {
@@ -79,7 +82,7 @@ func (o *options) rival(s *subject, with string) (rival, error) {
 			return rival{}, fmt.Errorf("metric %q is a backlog there, and no arrivals are played", names[i])
 		}
 	}
-	return rival{a.object.Name, simulate.NewPolicy(a.object, profiles, metrics)}, nil
+	return rival{a.Name, simulate.NewPolicy(a, profiles, metrics)}, nil
 }
 
 // find gives the metrics of the recording by name; where both have one only, its name

@@ -1,20 +1,16 @@
 package replay
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/cmd/internal/config"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/manifest"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/report"
 	"example.com/platform/autoscale-operator/scaling/spec"
@@ -25,7 +21,7 @@ type subject struct {
 	autoscaler *v1alpha1.AutoScaler
 	// profiles[i] is that of metric i, nil where none was given.
 	profiles []*v1alpha1.MetricProfile
-	objects  objects
+	given    objects
 	platform platform
 }
 
@@ -35,95 +31,6 @@ type platform struct {
 	limits   v1alpha1.Limits
 }
 
-// objects are those of files.
-type objects struct {
-	autoscalers []placed[*v1alpha1.AutoScaler]
-	hpas        []placed[*autoscalingv2.HorizontalPodAutoscaler]
-	profiles    map[string]placed[*v1alpha1.MetricProfile]
-}
-
-// placed is an object with the document that it is from.
-type placed[T any] struct {
-	object T
-	from   *manifest.Document
-}
-
-const (
-	kindAutoScaler = "AutoScaler"
-	kindProfile    = "MetricProfile"
-	kindHPA        = "HorizontalPodAutoscaler"
-)
-
-func (o *options) readObjects(files []string) (objects, error) {
-	ours, hpas := v1alpha1.GroupVersion.String(), autoscalingv2.SchemeGroupVersion.String()
-	source := manifest.Source{In: o.streams.In, Keep: func(apiVersion, kind string) bool {
-		return apiVersion == ours && (kind == kindAutoScaler || kind == kindProfile) || apiVersion == hpas && kind == kindHPA
-	}}
-	set := source.Read(files...)
-	var errs []error
-	for _, t := range set.Troubles {
-		errs = append(errs, fmt.Errorf("%s: %s", t.Place, t.Message))
-	}
-	found := objects{profiles: map[string]placed[*v1alpha1.MetricProfile]{}}
-	for _, d := range set.Documents {
-		errs = append(errs, found.add(d))
-	}
-	return found, errors.Join(errs...)
-}
-
-func (o *objects) add(d *manifest.Document) error {
-	if len(d.Repeated) > 0 {
-		return fmt.Errorf("%s: %s stands there twice", d.Repeated[0].Place, d.Repeated[0].Field)
-	}
-	switch d.Object.GetKind() {
-	case kindAutoScaler:
-		a := &v1alpha1.AutoScaler{TypeMeta: typeMeta(d)}
-		o.autoscalers = append(o.autoscalers, placed[*v1alpha1.AutoScaler]{a, d})
-		return decode(d, &a.ObjectMeta, &a.Spec)
-	case kindProfile:
-		p := &v1alpha1.MetricProfile{TypeMeta: typeMeta(d)}
-		o.profiles[d.Object.GetName()] = placed[*v1alpha1.MetricProfile]{p, d}
-		return decode(d, &p.ObjectMeta, &p.Spec)
-	}
-	h := &autoscalingv2.HorizontalPodAutoscaler{TypeMeta: typeMeta(d)}
-	o.hpas = append(o.hpas, placed[*autoscalingv2.HorizontalPodAutoscaler]{h, d})
-	return decode(d, &h.ObjectMeta, &h.Spec)
-}
-
-func typeMeta(d *manifest.Document) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: d.Object.GetAPIVersion(), Kind: d.Object.GetKind()}
-}
-
-// decode reads an object strictly: a field that nobody knows would change nothing, where
-// whoever wrote it believes that it does.
-func decode(d *manifest.Document, meta *metav1.ObjectMeta, objectSpec any) error {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asMap(d.Object.Object["metadata"]), meta); err != nil {
-		return fmt.Errorf("%s: metadata: %w", d.Find("metadata"), err)
-	}
-	text, err := json.Marshal(d.Object.Object["spec"])
-	if err != nil {
-		return fmt.Errorf("%s: spec: %w", d.Find("spec"), err)
-	}
-	unknown, err := kjson.UnmarshalStrict(text, objectSpec)
-	if err != nil {
-		return fmt.Errorf("%s: spec: %w", d.Find("spec"), err)
-	}
-	var errs []error
-	for _, err := range unknown {
-		path := err.Error()
-		if _, quoted, ok := strings.Cut(path, `"`); ok {
-			path = "spec." + strings.TrimSuffix(quoted, `"`)
-		}
-		errs = append(errs, fmt.Errorf("%s: unknown field %s", d.Find(path), path))
-	}
-	return errors.Join(errs...)
-}
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
 // read finds the AutoScaler that is meant, with its profiles.
 func (o *options) read() (*subject, error) {
 	given, err := o.readObjects(o.files)
@@ -131,7 +38,7 @@ func (o *options) read() (*subject, error) {
 		return nil, err
 	}
 	where := "-f " + strings.Join(o.files, ",")
-	s := &subject{objects: given, platform: platform{limits: v1alpha1.DefaultLimits}}
+	s := &subject{given: given, platform: platform{limits: v1alpha1.DefaultLimits}}
 	if o.config != "" {
 		c, err := config.Load(o.config)
 		if err != nil {
@@ -146,10 +53,9 @@ func (o *options) read() (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.profiles, err = s.platform.prepare(chosen, given.profiles); err != nil {
+	if s.autoscaler, s.profiles, err = s.platform.prepare(chosen, given.profiles); err != nil {
 		return nil, err
 	}
-	s.autoscaler = chosen.object
 	for i, p := range s.profiles {
 		if m := &s.autoscaler.Spec.Metrics[i]; p == nil {
 			fmt.Fprintf(o.streams.Err, "warning: metric %s: MetricProfile %q is not in the files; its number is taken for the load of the whole service (Total)\n", m.Name, m.MetricProfileRef)
@@ -158,45 +64,51 @@ func (o *options) read() (*subject, error) {
 	return s, nil
 }
 
-func choose(all []placed[*v1alpha1.AutoScaler], name, where string) (placed[*v1alpha1.AutoScaler], error) {
+func choose(all []*manifest.Document, name, where string) (*manifest.Document, error) {
 	var names []string
-	for _, a := range all {
-		if name == "" && len(all) == 1 || name != "" && a.object.Name == name {
-			return a, nil
+	for _, d := range all {
+		if name == "" && len(all) == 1 || name != "" && d.Object.GetName() == name {
+			return d, nil
 		}
-		names = append(names, a.object.Name)
+		names = append(names, cli.Plain(d.Object.GetName()))
 	}
 	switch {
 	case len(all) == 0:
-		return placed[*v1alpha1.AutoScaler]{}, fmt.Errorf("%s: has no AutoScaler (%s)", where, v1alpha1.GroupVersion)
+		return nil, fmt.Errorf("%s: has no AutoScaler (%s)", where, v1alpha1.GroupVersion)
 	case name == "":
-		return placed[*v1alpha1.AutoScaler]{}, fmt.Errorf("%s: has several AutoScalers; name one of %s", where, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: has several AutoScalers; name one of %s", where, strings.Join(names, ", "))
 	}
-	return placed[*v1alpha1.AutoScaler]{}, fmt.Errorf("%s: has no AutoScaler %q; it has %s", where, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%s: has no AutoScaler %q; it has %s", where, name, strings.Join(names, ", "))
 }
 
-// prepare gives an AutoScaler its defaults, and holds it and its profiles to what the
-// operator would say of them.
-func (p *platform) prepare(a placed[*v1alpha1.AutoScaler], profiles map[string]placed[*v1alpha1.MetricProfile]) ([]*v1alpha1.MetricProfile, error) {
-	v1alpha1.Default(a.object, p.defaults)
-	if errs := spec.ValidateAutoScaler(a.object, p.limits); len(errs) > 0 {
-		return nil, faults(a.from, errs)
+// prepare decodes an AutoScaler with its profiles, gives it its defaults, and holds all of
+// them to what the operator would say of them.
+func (p *platform) prepare(from *manifest.Document, profiles map[string]*manifest.Document) (*v1alpha1.AutoScaler, []*v1alpha1.MetricProfile, error) {
+	a, err := decodeAutoScaler(from)
+	if err != nil {
+		return nil, nil, err
 	}
-	used := make([]*v1alpha1.MetricProfile, len(a.object.Spec.Metrics))
+	v1alpha1.Default(a, p.defaults)
+	if errs := spec.ValidateAutoScaler(a, p.limits); len(errs) > 0 {
+		return nil, nil, faults(from, errs)
+	}
+	used := make([]*v1alpha1.MetricProfile, len(a.Spec.Metrics))
 	for i := range used {
-		given, ok := profiles[a.object.Spec.Metrics[i].MetricProfileRef]
+		given, ok := profiles[a.Spec.Metrics[i].MetricProfileRef]
 		if !ok {
 			continue
 		}
-		used[i] = given.object
-		if errs := spec.ValidateMetricProfile(used[i]); len(errs) > 0 {
-			return nil, faults(given.from, errs)
+		if used[i], err = decodeProfile(given); err != nil {
+			return nil, nil, err
 		}
-		if errs := spec.CheckParameters(a.object, i, used[i]); len(errs) > 0 {
-			return nil, faults(a.from, errs)
+		if errs := spec.ValidateMetricProfile(used[i]); len(errs) > 0 {
+			return nil, nil, faults(given, errs)
+		}
+		if errs := spec.CheckParameters(a, i, used[i]); len(errs) > 0 {
+			return nil, nil, faults(from, errs)
 		}
 	}
-	return used, nil
+	return a, used, nil
 }
 
 func faults(d *manifest.Document, errs field.ErrorList) error {

@@ -272,7 +272,8 @@ func (c *chart) counts() *plot.Plot {
 		c.add(p, "ready"+c.whose(i), func(at *column) *extent { return &at.ready[i] }, series{style: draw.LineStyle{Color: lighter(colorOf(i)), Width: 1.1, Dashes: dashed}})
 		c.add(p, "replicas"+c.whose(i), func(at *column) *extent { return &at.replicas[i] }, series{style: draw.LineStyle{Color: colorOf(i), Width: 1.6}})
 	}
-	if finish(p); cut {
+	finish(p)
+	if cut {
 		p.Y.Max = top // where the line leaves the picture
 	}
 	return p

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -157,7 +158,7 @@ func (c *checker) locate(u *unstructured.Unstructured, gk schema.GroupKind) erro
 
 // elsewhere refuses, as kubectl does, an object of another namespace than was asked for.
 func (c *checker) elsewhere(i *item) {
-	if its := i.Document.Object.GetNamespace(); c.only != "" && its != "" && its != c.only && i.Document.Object.GetKind() != metricProfileKind {
+	if its := i.Object.GetNamespace(); c.only != "" && its != "" && its != c.only && i.Object.GetKind() != metricProfileKind {
 		i.say(LevelError, RuleSet, "metadata.namespace", fmt.Sprintf("the object is of namespace %q, and --namespace asks for %q; leave one of them out", its, c.only))
 	}
 }
@@ -187,14 +188,22 @@ func (c *checker) surround(ctx context.Context, d *manifest.Document, gk schema.
 	}
 	switch {
 	case isDeployment(gk):
-		var deployment appsv1.Deployment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object.Object, &deployment); err != nil {
+		deployment, err := deploymentOf(d.Object)
+		if err != nil {
 			unreadable(err)
 			break
 		}
-		c.world.deployments[i.key()] = &deployment
+		c.world.deployments[i.key()] = deployment
 		c.deployments = append(c.deployments, d)
 	case c.managers.IsManager(gk):
+		if path := manifest.ExtremeQuantity(d.Object.Object); path != "" {
+			message := "to read this number as a quantity would take for ever"
+			if gk.Group != autoscalingv2.GroupName { // what of these is read, the configuration says
+				i.say(LevelWarning, RuleSet, path, message+", so the object was left out of account")
+				break
+			}
+			i.say(LevelWarning, RuleSet, path, message)
+		}
 		if _, err := c.managers.Add(ctx, d.Object); err != nil {
 			unreadable(err)
 		}
@@ -208,6 +217,17 @@ func (c *checker) surround(ctx context.Context, d *manifest.Document, gk schema.
 		c.world.namespaces[namespace.Name] = &namespace
 	}
 	return i
+}
+
+// deploymentOf reads of a Deployment what is looked at. The rest may hold quantities that
+// take for ever to read.
+func deploymentOf(u *unstructured.Unstructured) (*appsv1.Deployment, error) {
+	part := map[string]any{"metadata": u.Object["metadata"]}
+	if spec, ok := u.Object["spec"].(map[string]any); ok {
+		part["spec"] = map[string]any{"replicas": spec["replicas"]}
+	}
+	var deployment appsv1.Deployment
+	return &deployment, runtime.DefaultUnstructuredConverter.FromUnstructured(part, &deployment)
 }
 
 func managerKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }

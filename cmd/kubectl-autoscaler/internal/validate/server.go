@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,8 +87,8 @@ func (o *options) ask(ctx context.Context, c *checker, items []*item) error {
 // dryRun applies an object as kubectl does, and stores nothing. The error is of a cluster
 // that does not answer.
 func (s *server) dryRun(ctx context.Context, c *checker, i *item) error {
-	u := i.Document.Object.DeepCopy()
-	if len(path.IsValidPathSegmentName(u.GetName())) > 0 {
+	u := i.Object.DeepCopy()
+	if len(content.IsPathSegmentName(u.GetName())) > 0 {
 		return nil // there is no address to ask for it, and its name is refused already
 	}
 	s.warnings.said = nil
