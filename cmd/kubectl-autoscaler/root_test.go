@@ -2,12 +2,28 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 )
+
+// silent is a pipe that nobody writes into.
+type silent struct{}
+
+func (silent) Read([]byte) (int, error) { select {} }
+
+func TestReadingEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var out, errs bytes.Buffer
+	streams := cli.Streams{In: silent{}, Out: &out, Err: &errs}
+	assert.Equal(t, cli.ExitTrouble, cli.Execute(ctx, root(streams), streams, []string{"validate", "-f", "-"}))
+	assert.Equal(t, "error: interrupted\n", errs.String())
+}
 
 func TestACommandThatDoesNotExistIsAnError(t *testing.T) {
 	for name, tc := range map[string]struct {

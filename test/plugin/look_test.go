@@ -43,6 +43,7 @@ func TestLooking(t *testing.T) {
 	t.Run("audit of another's", func(t *testing.T) { w.at(t).auditsAsSomebodyElse() })
 	t.Run("audit without the ScaleBindings", func(t *testing.T) { w.at(t).auditsWithoutBindings() })
 	t.Run("explain", func(t *testing.T) { w.at(t).explains() })
+	t.Run("explain with few rights", func(t *testing.T) { w.at(t).explainsWithFewRights() })
 	t.Run("a claim that waits", func(t *testing.T) { w.at(t).waits() })
 	t.Run("a write through the scale subresource has no time", func(t *testing.T) { w.at(t).scales() })
 	t.Run("completion", func(t *testing.T) { w.at(t).completes() })
@@ -136,6 +137,19 @@ func (w *world) auditsWithoutBindings() {
 	assert.NotContains(w, said.out, "does not hold it")
 	said = w.typesWith(path, "audit", "-n", "nothere")
 	assert.NotContains(w, said.complaint, "namespaces", "who may not read namespaces is not told of it")
+}
+
+// explainsWithFewRights shows that what may not be read is left out.
+func (w *world) explainsWithFewRights() {
+	path := w.user("narrow", rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"autoscalers"}, Verbs: []string{"get"}})
+
+	said := w.typesWith(path, "explain", "held")
+
+	assert.Zero(w, said.code)
+	assert.Regexp(w, `Count +cannot be read: deployments\.apps "held" is forbidden`, said.out)
+	assert.Regexp(w, `Owner +cannot be read: scalebindings\..* is forbidden`, said.out)
+	assert.Regexp(w, `Next +cannot be told: you may not read MetricProfile total`, said.out)
+	assert.Contains(w, said.out, "The last decision")
 }
 
 // waits shows an AutoScaler that is to take over from an HPA: a planned hand-over is no

@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,4 +59,30 @@ func TestExplainWhereTheOperatorIsDown(t *testing.T) {
 	assert.Regexp(t, `^The operator has not looked for 5m\d*s?, and should each 15 s: it may be down`, said.out)
 	assert.Regexp(t, `Next +down to 7 once the operator is back, which has been due for (3m\d+s|4m\d*s?), unless`, said.out)
 	assert.Regexp(t, `Last write +to 9, 5m\d*s? ago`, said.out)
+
+	t.Run("without the CRDs", func(t *testing.T) { w.at(t).looksWithoutCRDs() })
+}
+
+// looksWithoutCRDs shows what is said of a cluster that does not have the operator's kinds.
+func (w *world) looksWithoutCRDs() {
+	for _, resource := range []string{"autoscalers", "scalebindings"} {
+		crd := &unstructured.Unstructured{}
+		crd.SetName(resource + "." + v1alpha1.GroupVersion.Group)
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		require.NoError(w, w.client.Delete(w.Context(), crd))
+		require.Eventually(w, func() bool {
+			return apierrors.IsNotFound(w.client.Get(w.Context(), client.ObjectKeyFromObject(crd), crd))
+		}, within, lookEvery)
+	}
+	const absent = "the cluster has no AutoScalers: the operator's CRDs are not installed there (see docs/install.md)"
+	require.EventuallyWithT(w, func(t *assert.CollectT) {
+		said := w.types("explain", "web")
+		assert.Equal(t, 2, said.code)
+		assert.Contains(t, said.complaint, "error: "+absent)
+	}, within, time.Second, "the API server goes on telling of them for a moment")
+
+	said := w.types("audit", "-n", namespace)
+	assert.Zero(w, said.code)
+	assert.Contains(w, said.complaint, absent)
+	assert.Regexp(w, `web +9 +unowned`, said.out)
 }

@@ -170,8 +170,5 @@ func TestTheLastForeignWrite(t *testing.T) {
 }
 
 func TestACountThatIsNotSetIsOne(t *testing.T) {
-	d := aDeployment()
-	d.Spec.Replicas = nil
-
-	assert.Equal(t, int32(1), judge(&facts{deployment: d}).Replicas)
+	assert.Equal(t, int32(1), judge(&facts{deployment: deploymentOf(&appsv1.Deployment{})}).Replicas)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/binding"
@@ -93,6 +94,23 @@ func TestAWriteWithoutATimeHasNone(t *testing.T) {
 	out.Reset()
 	require.NoError(t, toCSV(&out, entries, false))
 	assert.Equal(t, "production,web,4,0,unowned,,,,,,,,kube-controller-manager,kube-controller-manager,,\n", out.String())
+}
+
+func TestNoTextMovesTheCursorOrBreaksALine(t *testing.T) {
+	entries := []Entry{judge(&facts{
+		deployment: aDeployment(wrote("a\x1b[2J\nb\tc", time.Hour)), binding: aBinding(v1alpha1.PhaseHeld),
+		autoscalers: []*v1alpha1.AutoScaler{anAutoScaler("web", "a", func(a *v1alpha1.AutoScaler) {
+			a.Status.Contention = &v1alpha1.Contention{Manager: "x\x1b[2J\ny", Time: metav1.NewTime(noon)}
+		})},
+	})}
+	entries[0].Binding.ClaimedBy = "c\x1b\n"
+	for _, format := range []string{"", "wide", "csv"} {
+		var out bytes.Buffer
+		require.NoError(t, formats[format](&out, entries, noon, false))
+		assert.Equal(t, 1, strings.Count(out.String(), "\n"), format)
+		assert.NotContains(t, out.String(), "\x1b", format)
+		assert.Contains(t, out.String(), `x\x1b[2J\ny`, format)
+	}
 }
 
 func TestWithoutHeaders(t *testing.T) {

@@ -92,10 +92,8 @@ func (o *options) tell(ctx context.Context, g *gatherer, namespace, name string)
 	now := o.now()
 	v, err := g.view(ctx, namespace, name, now)
 	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no AutoScaler %s in namespace %s (kubectl get autoscalers -A lists them)", name, namespace)
 	case err != nil:
-		return fmt.Errorf("read AutoScaler %s/%s: %w", namespace, name, err)
+		return err
 	case o.output == "json":
 		encoder := json.NewEncoder(o.streams.Out)
 		encoder.SetIndent("", "  ")

@@ -23,7 +23,7 @@ func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
 		fmt.Fprintln(w, c.Bad(fmt.Sprintf("The operator has not looked for %s, and should each %d s: it may be down. What follows holds once it is back.",
 			duration.HumanDuration(time.Duration(v.SilentSeconds)*time.Second), v.PollSeconds))+"\n")
 	}
-	fmt.Fprintf(w, "AutoScaler %s/%s scales Deployment %s: %d to %d replicas, looked at every %d s\n\n", v.Namespace, v.AutoScaler, v.Target, v.MinReplicas, v.MaxReplicas, v.PollSeconds)
+	fmt.Fprintf(w, "AutoScaler %s/%s scales Deployment %s: %d to %d replicas, looked at every %d s\n\n", v.Namespace, v.AutoScaler, cli.Plain(v.Target), v.MinReplicas, v.MaxReplicas, v.PollSeconds)
 	v.printCount(w)
 	v.printOwner(w, c)
 	if s := v.Shadow; s != nil {
@@ -31,7 +31,7 @@ func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
 	}
 	if k := v.Contention; k != nil {
 		fmt.Fprintf(w, "Contention  %s\n", c.Bad(fmt.Sprintf("%s changed the count from %d to %d, %d in a row; nothing is written before %s",
-			cmp.Or(k.Manager, "somebody"), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
+			cmp.Or(cli.Plain(k.Manager), "somebody"), k.From, k.To, k.Changes, k.RetryTime.UTC().Format(time.TimeOnly))))
 	}
 	if l := v.LastWrite; l != nil {
 		from := ""
@@ -46,8 +46,12 @@ func (v *View) print(w io.Writer, now time.Time, c cli.Color) {
 }
 
 func (v *View) printCount(w io.Writer) {
-	if v.Deployment == nil {
-		fmt.Fprintf(w, "Count       there is no Deployment %s\n", v.Target)
+	switch why := v.Unread["deployment"]; {
+	case why != "":
+		fmt.Fprintf(w, "Count       cannot be read: %s\n", cli.Plain(why))
+		return
+	case v.Deployment == nil:
+		fmt.Fprintf(w, "Count       there is no Deployment %s\n", cli.Plain(v.Target))
 		return
 	}
 	fmt.Fprintf(w, "Count       %d wanted, %d ready\n", v.Deployment.Replicas, v.Deployment.Ready)
@@ -55,15 +59,19 @@ func (v *View) printCount(w io.Writer) {
 
 func (v *View) printOwner(w io.Writer, c cli.Color) {
 	switch b := v.Binding; {
+	case v.Unread["binding"] != "":
+		fmt.Fprintf(w, "Owner       cannot be read: %s\n", cli.Plain(v.Unread["binding"]))
 	case b == nil || b.Owner == "":
 		fmt.Fprintln(w, "Owner       nobody")
 	case !b.Mine:
-		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(fmt.Sprintf("AutoScaler %s, %s", b.Owner, b.Phase)), b.Epoch)
+		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(cli.Plain(fmt.Sprintf("AutoScaler %s, %s", b.Owner, b.Phase))), b.Epoch)
 	case b.WaitsFor != "":
-		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(fmt.Sprintf("claimed by this AutoScaler, which waits for %s to go", b.WaitsFor)), b.Epoch)
+		fmt.Fprintf(w, "Owner       %s (epoch %d)\n", c.Note(cli.Plain(fmt.Sprintf("claimed by this AutoScaler, which waits for %s to go", b.WaitsFor))), b.Epoch)
 	default:
-		fmt.Fprintf(w, "Owner       this AutoScaler, %s (epoch %d)\n", b.Phase, b.Epoch)
+		fmt.Fprintf(w, "Owner       this AutoScaler, %s (epoch %d)\n", cli.Plain(string(b.Phase)), b.Epoch)
 		switch {
+		case v.Unread["guard"] != "":
+			fmt.Fprintf(w, "Guard       closed, and whether the API server has been told cannot be read: %s\n", cli.Plain(v.Unread["guard"]))
 		case b.Guard == v1alpha1.GuardClosed && b.Indexed:
 			fmt.Fprintln(w, "Guard       closed: the API server refuses writes of the count by others")
 		case b.Guard == v1alpha1.GuardClosed:
@@ -81,23 +89,23 @@ func (v *View) printDecision(out io.Writer, now time.Time) {
 		fmt.Fprintln(out, "\nNothing has been decided yet.")
 		return
 	}
-	fmt.Fprintf(out, "\nThe last decision, in the status for %s: %s\n\n", duration.HumanDuration(now.Sub(d.Time.Time)), v.verdict())
+	fmt.Fprintf(out, "\nThe last decision, in the status for %s: %s\n\n", duration.HumanDuration(now.Sub(d.Time.Time)), cli.Plain(v.verdict()))
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintf(w, "  METRIC\tSAMPLE\tASKS FOR\tTOLERANCE\tBOUNDS %d-%d\tWINDOW\tSTEP\tLIMITED BY\n", d.MinReplicas, d.MaxReplicas)
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
 		if m.Validity == scaling.Invalid.String() {
-			fmt.Fprintf(w, "  %s\t%s: %s\t-\t-\t-\t-\t-\t-\n", m.Name, m.Validity, m.Reason)
+			fmt.Fprintf(w, "  %s\t%s: %s\t-\t-\t-\t-\t-\t-\n", cli.Plain(m.Name), cli.Plain(m.Validity), cli.Plain(m.Reason))
 			continue
 		}
 		sample := m.Validity
 		if m.Reason != "" {
 			sample += ": " + m.Reason
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", m.Name, sample, m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, cmp.Or(m.Rule, "-"))
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", cli.Plain(m.Name), cli.Plain(sample), m.Raw, m.Tolerated, m.Bounded, m.Stabilized, m.Limited, cmp.Or(cli.Plain(m.Rule), "-"))
 	}
 	_ = w.Flush() // what the writer below says is what counts
-	fmt.Fprintf(out, "  result: the highest, %d%s\n", d.Result, because(d))
+	fmt.Fprintf(out, "  result: the highest, %d%s\n", d.Result, cli.Plain(because(d)))
 }
 
 // verdict is the last decision in a few words, and what has come of it.
@@ -137,7 +145,7 @@ func (v *View) printNext(w io.Writer, c cli.Color) {
 	fmt.Fprint(w, "\nNext        ")
 	switch {
 	case v.Unknown != "":
-		fmt.Fprintf(w, "cannot be told: %s\n", v.Unknown)
+		fmt.Fprintf(w, "cannot be told: %s\n", cli.Plain(v.Unknown))
 		return
 	case len(v.Next) == 0:
 		fmt.Fprintln(w, "nothing, unless the load changes")
@@ -150,7 +158,7 @@ func (v *View) printNext(w io.Writer, c cli.Color) {
 	}
 	text := strings.Join(moves, ", ") + ", unless the load changes"
 	if v.Still != "" {
-		text = c.Note("nothing is written ("+v.Still+")") + "; it would go " + text
+		text = c.Note("nothing is written ("+cli.Plain(v.Still)+")") + "; it would go " + text
 	}
 	fmt.Fprintln(w, text)
 }
@@ -188,8 +196,8 @@ func printConditions(out io.Writer, conditions []metav1.Condition, now time.Time
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "CONDITION\tSTATUS\tSINCE\tREASON\tMESSAGE")
 	for _, condition := range conditions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", condition.Type, condition.Status, duration.HumanDuration(now.Sub(condition.LastTransitionTime.Time)),
-			condition.Reason, c.Faint(condition.Message))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cli.Plain(condition.Type), cli.Plain(string(condition.Status)), duration.HumanDuration(now.Sub(condition.LastTransitionTime.Time)),
+			cli.Plain(condition.Reason), c.Faint(cli.Plain(condition.Message)))
 	}
 	_ = w.Flush()
 }

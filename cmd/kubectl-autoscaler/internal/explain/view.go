@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 )
 
 // View is all that is told of an AutoScaler. Its JSON is stable.
@@ -45,6 +47,19 @@ type View struct {
 	// cannot be told.
 	Next    []Move `json:"next"`
 	Unknown string `json:"nextUnknown,omitempty"`
+	// Unread says of the parts that could not be read why: deployment, binding, guard.
+	Unread map[string]string `json:"unread,omitempty"`
+}
+
+// unread leaves a part out, and says why where there is an error.
+func (v *View) unread(part string, err error) {
+	if err == nil {
+		return
+	}
+	if v.Unread == nil {
+		v.Unread = map[string]string{}
+	}
+	v.Unread[part] = err.Error()
 }
 
 // Deployment is what the target has.
@@ -80,11 +95,16 @@ type gatherer struct{ reader client.Reader }
 // out, and said.
 func (g *gatherer) view(ctx context.Context, namespace, name string, now time.Time) (*View, error) {
 	a := &v1alpha1.AutoScaler{}
-	if err := g.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, a); err != nil {
-		return nil, err
+	switch err := g.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, a); {
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("the cluster has no AutoScalers: the operator's CRDs are not installed there (see docs/install.md)")
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no AutoScaler %s in namespace %s (kubectl get autoscalers -A lists them)", name, namespace)
+	case err != nil:
+		return nil, fmt.Errorf("read AutoScaler %s/%s: %w", namespace, name, err)
 	}
 	if a.DecodeError != "" {
-		return nil, fmt.Errorf("AutoScaler %s/%s does not fit its type: %s", namespace, name, a.DecodeError)
+		return nil, fmt.Errorf("AutoScaler %s/%s does not fit its type: %s", namespace, name, cli.Plain(a.DecodeError))
 	}
 	v := &View{
 		Namespace: namespace, AutoScaler: name, Target: a.Spec.TargetRef.Name,
@@ -92,11 +112,10 @@ func (g *gatherer) view(ctx context.Context, namespace, name string, now time.Ti
 		Decision: a.Status.LastDecision, Shadow: a.Status.Shadow, Contention: a.Status.Contention, Conditions: a.Status.Conditions,
 		LastWrite: lastWrite(a), Next: []Move{}, Still: still(a),
 	}
-	if err := errors.Join(g.deployment(ctx, v), g.binding(ctx, v, a)); err != nil {
-		return nil, err
-	}
+	g.deployment(ctx, v)
+	g.binding(ctx, v, a)
 	g.next(ctx, v, a, now)
-	return v, nil
+	return v, ctx.Err()
 }
 
 // still is why an AutoScaler writes nothing, whatever the load.
@@ -144,24 +163,20 @@ func waitsFor(a *v1alpha1.AutoScaler) string {
 	return "another replica manager"
 }
 
-func (g *gatherer) deployment(ctx context.Context, v *View) error {
+func (g *gatherer) deployment(ctx context.Context, v *View) {
 	var d appsv1.Deployment
-	err := g.reader.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: v.Target}, &d)
-	if err != nil {
-		return client.IgnoreNotFound(err)
+	if err := g.reader.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: v.Target}, &d); err != nil {
+		v.unread("deployment", client.IgnoreNotFound(err))
+		return
 	}
-	v.Deployment = &Deployment{Replicas: 1, Ready: d.Status.ReadyReplicas}
-	if d.Spec.Replicas != nil {
-		v.Deployment.Replicas = *d.Spec.Replicas
-	}
-	return nil
+	v.Deployment = &Deployment{Replicas: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas}
 }
 
-func (g *gatherer) binding(ctx context.Context, v *View, a *v1alpha1.AutoScaler) error {
+func (g *gatherer) binding(ctx context.Context, v *View, a *v1alpha1.AutoScaler) {
 	var b v1alpha1.ScaleBinding
-	err := g.reader.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: v.Target}, &b)
-	if err != nil {
-		return client.IgnoreNotFound(err)
+	if err := g.reader.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: v.Target}, &b); err != nil {
+		v.unread("binding", client.IgnoreNotFound(err))
+		return
 	}
 	v.Binding = &Binding{Phase: b.Phase(), Epoch: b.Spec.Epoch, Guard: v1alpha1.GuardOpen, Mine: !b.Free() && b.Spec.OwnerUID == a.UID}
 	if b.Spec.OwnerRef != nil {
@@ -171,19 +186,19 @@ func (g *gatherer) binding(ctx context.Context, v *View, a *v1alpha1.AutoScaler)
 		v.Binding.WaitsFor = waitsFor(a)
 	}
 	if !b.Closed() {
-		return nil
+		return
 	}
 	v.Binding.Guard = v1alpha1.GuardClosed
 	var guards v1alpha1.ScaleGuardList
 	if err := g.reader.List(ctx, &guards, client.InNamespace(v.Namespace)); err != nil {
-		return err
+		v.unread("guard", err)
+		return
 	}
 	for i := range guards.Items {
 		if _, held := guards.Items[i].HolderOf(v.Target); held {
 			v.Binding.Indexed = true
 		}
 	}
-	return nil
 }
 
 // next foretells, or says why it cannot.

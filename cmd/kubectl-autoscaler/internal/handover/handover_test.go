@@ -270,7 +270,7 @@ func TestFC13_AnExtremeQuantityIsAnErrorAtOnce(t *testing.T) {
 		"a mean":         {metric(`{type: AverageValue, averageValue: "1e-2147483648"}`), "spec.metrics[0].external.target.averageValue"},
 		"a value":        {metric(`{type: Value, value: 2E6024865272343}`), "spec.metrics[0].external.target.value"},
 		"a tolerance":    {hpaHead + "  behavior: {scaleUp: {tolerance: 2E6024865272343}}\n", "spec.behavior.scaleUp.tolerance"},
-		"that of KEDA's": {kedaHead + "  advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: {tolerance: 1e-2147483648}}}}\n", "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown.tolerance"},
+		"that of KEDA's": {kedaHead + `  advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: {tolerance: "1e-2147483648"}}}}`, "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown.tolerance"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, complaint, code := run(t, tc.manifest)
@@ -328,7 +328,7 @@ func TestNotesCannotMoveTheCursor(t *testing.T) {
 }
 
 func TestAddressesAreToldWithoutSecrets(t *testing.T) {
-	for given, want := range map[string]string{
+	for given, want := range map[string]string{ //nolint:gosec // made up
 		"https://user:secret@prom.example:9090/a?token=secret#secret": "https://prom.example:9090/a",
 		"http://prom:9090/?secret":                                    "http://prom:9090/",
 		"user:secret@prom:9090":                                       "an address that the ScaledObject does not have",

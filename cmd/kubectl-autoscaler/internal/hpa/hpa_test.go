@@ -87,24 +87,61 @@ func TestWhyACountIsNotTheProposal(t *testing.T) {
 	}
 }
 
+// up changes the rules of the way up, which are valid before.
+func up(change func(r *autoscalingv2.HPAScalingRules)) func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+	return func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		rules := &autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 60}}}
+		change(rules)
+		s.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules}
+	}
+}
+
 func TestASpecThatCannotBePlayedIsRefused(t *testing.T) {
 	metric := hpa.Metric{Name: "requests", Target: resource.MustParse("100")}
 	for name, tc := range map[string]struct {
 		change func(s *autoscalingv2.HorizontalPodAutoscalerSpec)
 		want   string
 	}{
-		"no metric": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.Metrics = nil }, "follows the CPU"},
+		"no metric": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.Metrics = nil }, "spec.metrics: Required value: without one the HPA follows the CPU"},
 		"the CPU": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
 			s.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType}}
-		}, "spec.metrics[0]: is of type Resource"},
+		}, "spec.metrics[0].type: Invalid value: \"Resource\""},
+		"a type that is none": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.Metrics[0].Type = "Extern" }, "spec.metrics[0].type: Unsupported value"},
+		"another source than the type's": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+			s.Metrics[0].Type = autoscalingv2.ObjectMetricSourceType
+		}, "spec.metrics[0].object: Required"},
+		"two sources": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+			s.Metrics[0].Pods = &autoscalingv2.PodsMetricSource{}
+		}, "spec.metrics[0].pods: Forbidden"},
+		"no name": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.Metrics[0].External.Metric.Name = "" }, "external.metric.name: Required"},
 		"a target for all pods together": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
 			s.Metrics[0].External.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse("1"))}
-		}, "has no averageValue"},
+		}, "target.type: Invalid value: \"Value\": only AverageValue"},
+		"another target than the type's": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+			s.Metrics[0].External.Target.AverageValue = nil
+		}, "external.target.averageValue: Required"},
+		"two targets": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+			s.Metrics[0].External.Target.AverageUtilization = new(int32(50))
+		}, "external.target.averageUtilization: Forbidden"},
 		"a target of 0": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
 			s.Metrics[0].External.Target.AverageValue = new(resource.Quantity)
-		}, "has no averageValue above 0"},
-		"a maximum below":   {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.MaxReplicas = 1 }, "the bounds 2 and 1"},
-		"scaling down to 0": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.MinReplicas = new(int32) }, "the bounds 0 and 20"},
+		}, "external.target.averageValue: Invalid value: \"0\""},
+		"a target without thousandths": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+			s.Metrics[0].External.Target.AverageValue = new(resource.MustParse("1E30"))
+		}, "external.target.averageValue: Invalid value"},
+		"a maximum below":   {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.MaxReplicas = 1 }, "spec.maxReplicas: Invalid value: 1"},
+		"scaling down to 0": {func(s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.MinReplicas = new(int32) }, "spec.minReplicas: Invalid value: 0"},
+		"a window too long": {up(func(r *autoscalingv2.HPAScalingRules) { r.StabilizationWindowSeconds = new(int32(3601)) }), "spec.behavior.scaleUp.stabilizationWindowSeconds"},
+		"a negative window": {up(func(r *autoscalingv2.HPAScalingRules) { r.StabilizationWindowSeconds = new(int32(-1)) }), "spec.behavior.scaleUp.stabilizationWindowSeconds"},
+		"another choice": {up(func(r *autoscalingv2.HPAScalingRules) {
+			r.SelectPolicy = new(autoscalingv2.ScalingPolicySelect("max"))
+		}), "spec.behavior.scaleUp.selectPolicy: Unsupported value"},
+		"a negative tolerance": {up(func(r *autoscalingv2.HPAScalingRules) { r.Tolerance = new(resource.MustParse("-1m")) }), "spec.behavior.scaleUp.tolerance"},
+		"no policy":            {up(func(r *autoscalingv2.HPAScalingRules) { r.Policies = r.Policies[:0] }), "spec.behavior.scaleUp.policies: Required"},
+		"another policy":       {up(func(r *autoscalingv2.HPAScalingRules) { r.Policies[0].Type = "percent" }), "spec.behavior.scaleUp.policies[0].type: Unsupported value"},
+		"a policy of nothing":  {up(func(r *autoscalingv2.HPAScalingRules) { r.Policies[0].Value = 0 }), "spec.behavior.scaleUp.policies[0].value"},
+		"a period of nothing":  {up(func(r *autoscalingv2.HPAScalingRules) { r.Policies[0].PeriodSeconds = 0 }), "spec.behavior.scaleUp.policies[0].periodSeconds"},
+		"a period too long":    {up(func(r *autoscalingv2.HPAScalingRules) { r.Policies[0].PeriodSeconds = 1801 }), "spec.behavior.scaleUp.policies[0].periodSeconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := spec(metric)

@@ -2,7 +2,6 @@ package hpa
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -17,46 +16,23 @@ type Metric struct {
 	Target resource.Quantity
 }
 
-// Metrics gives those of a spec, or says which it has that are no load of a whole
-// service, divided by the replicas.
-func Metrics(s *autoscalingv2.HorizontalPodAutoscalerSpec) ([]Metric, error) {
-	if len(s.Metrics) == 0 {
-		return nil, fmt.Errorf("spec.metrics: has none, and so follows the CPU, of which a recorded load says nothing")
+// Metrics gives those of a valid spec.
+func Metrics(s *autoscalingv2.HorizontalPodAutoscalerSpec) []Metric {
+	metrics := make([]Metric, len(s.Metrics))
+	for i := range s.Metrics {
+		name, target := identify(&s.Metrics[i])
+		metrics[i] = Metric{Name: name, Target: *target.AverageValue}
 	}
-	metrics := make([]Metric, 0, len(s.Metrics))
-	for i, m := range s.Metrics {
-		var target autoscalingv2.MetricTarget
-		var name string
-		switch {
-		case m.External != nil:
-			name, target = m.External.Metric.Name, m.External.Target
-		case m.Object != nil:
-			name, target = m.Object.Metric.Name, m.Object.Target
-		default:
-			return nil, fmt.Errorf("spec.metrics[%d]: is of type %s; only External and Object can be played from a recorded load", i, m.Type)
-		}
-		if target.AverageValue == nil || target.AverageValue.MilliValue() <= 0 {
-			return nil, fmt.Errorf("spec.metrics[%d]: has no averageValue above 0; a target of another type cannot be played from a recorded load", i)
-		}
-		metrics = append(metrics, Metric{Name: name, Target: *target.AverageValue})
-	}
-	return metrics, nil
+	return metrics
 }
 
 // New gives the autoscaler of a spec, which has the defaults of the API server for what
 // it leaves open.
 func New(s *autoscalingv2.HorizontalPodAutoscalerSpec) (*Autoscaler, error) {
-	metrics, err := Metrics(s)
-	if err != nil {
-		return nil, err
+	if errs := Validate(s); len(errs) > 0 {
+		return nil, errs.ToAggregate()
 	}
-	a := &Autoscaler{min: 1, max: s.MaxReplicas}
-	if s.MinReplicas != nil {
-		a.min = *s.MinReplicas
-	}
-	if a.min < 1 || a.max < a.min {
-		return nil, fmt.Errorf("spec: the bounds %d and %d are not 1 <= minReplicas <= maxReplicas", a.min, a.max)
-	}
+	a, metrics := &Autoscaler{min: minReplicas(s), max: s.MaxReplicas}, Metrics(s)
 	for i := range metrics {
 		a.targets = append(a.targets, metrics[i].Target.MilliValue())
 	}

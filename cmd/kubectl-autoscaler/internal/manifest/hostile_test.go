@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,10 @@ func TestHostileInputEndsInAnErrorWithItsPlace(t *testing.T) {
 		"lists in lists, JSON":       {`{"apiVersion":"v1","kind":"Thing","data":` + strings.Repeat("[", 1<<20), "stdin:1:1", "exceeded max depth"},
 		"lists in lists, closed":     {head + "data: " + strings.Repeat("[", 20000) + strings.Repeat("]", 20000), "stdin:3:1", "exceeded max depth"},
 		"blocks in blocks":           {head + "data:\n" + strings.Repeat("- ", 1<<20) + "x", "stdin:3:1", "exceeded max depth"},
+		"many levels":                {head + "data: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "stdin:1:1", "more than 200 levels"},
+		"many levels, JSON":          {`{"apiVersion":"v1","kind":"Thing","data":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}", "stdin:1:1", "more than 200 levels"},
+		"many levels of long names":  {head + "data: " + strings.Repeat(`{"`+strings.Repeat("x", 900)+`": `, 3000) + "1" + strings.Repeat("}", 3000), "stdin:1:1", "more than 200 levels"},
+		"lists of lists":             {strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[`, 300) + strings.Repeat("]}", 300), "stdin:1:1", "more than 200 levels"},
 		"aliases of aliases":         {bomb(9), "stdin:1:1", "with its aliases written out"},
 		"aliases of a long text":     {head + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 1000) + "1]\n", "stdin:1:1", "with its aliases written out"},
 		"a million fields":           {head + "data:\n" + strings.Repeat("- a\n", 700_000), "stdin:1:1", "more than 262144 keys, values and items"},
@@ -68,6 +74,62 @@ func TestHostileInputEndsInAnErrorWithItsPlace(t *testing.T) {
 	}
 }
 
+func TestAsManyLevelsAsAreAllowedAreRead(t *testing.T) {
+	inside := strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1)
+	for _, text := range []string{head + "data: " + inside, `{"apiVersion":"v1","kind":"Thing","data":` + inside + "}"} {
+		set := read(t, text)
+		assert.Empty(t, set.Troubles)
+		assert.Len(t, set.Documents, 1)
+		assert.Len(t, read(t, strings.ReplaceAll(text, "[]", "[[]]")).Troubles, 1)
+	}
+}
+
+func TestManySmallDocumentsAreAnsweredAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want int
+		last string
+	}{
+		"no objects":           {strings.Repeat("a: 1\n---\n", 1_000_000), maxTroubles + 1, "stdin:201:1"},
+		"no objects, JSON":     {strings.Repeat("{} ", 1_000_000), maxTroubles + 1, "stdin:1:301"},
+		"no objects in a list": {`{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("1,", 200_000) + "1]}", maxTroubles + 1, "stdin:1:243"},
+		"no YAML":              {strings.Repeat("]\n---\n", 1_000_000), maxTroubles + 1, "stdin:201:1"},
+		"no separators":        {strings.Repeat("--- x\n", 1_000_000), maxTroubles + 1, "stdin:102:1"},
+		"nothing":              {strings.Repeat("---\n# nothing\n\n", 1_000_000), 0, ""},
+		"as many as are told":  {strings.Repeat("a: 1\n---\n", maxTroubles), maxTroubles, "stdin:199:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			set := read(t, tc.text)
+			assert.Less(t, time.Since(began), 10*time.Second)
+			require.Len(t, set.Troubles, tc.want)
+			if tc.want == 0 {
+				return
+			}
+			last := set.Troubles[tc.want-1]
+			assert.Equal(t, tc.last, last.String())
+			assert.Equal(t, tc.want > maxTroubles, strings.Contains(last.Message, "the rest of it was not read"), last.Message)
+		})
+	}
+}
+
+func TestWhatIsKeptOfAllFilesIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	small := `{"apiVersion":"v1","kind":"Thing"}` + "\n"
+	for name, text := range map[string]string{"a.json": strings.Repeat(small, 6000), "b.json": "{}" + strings.Repeat(small, 6000), "c.json": small} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	set := (&Source{Keep: keepAll}).Read(dir, filepath.Join(dir, "c.json"))
+	assert.Len(t, set.Documents, maxObjects)
+	assert.Equal(t, 2, set.Files)
+	require.Len(t, set.Troubles, 2)
+	assert.Equal(t, filepath.Join(dir, "b.json")+":4001:1", set.Troubles[1].String())
+	assert.Contains(t, set.Troubles[1].Message, "more than 10000 objects; nothing was read from here on; give fewer files at once")
+
+	set = (&Source{Keep: func(string, string) bool { return false }}).Read(dir)
+	assert.Equal(t, 12001, set.Ignored, "of other kinds there may be more")
+}
+
 // endless is a stream without an end, as a device is.
 type endless struct{ b byte }
 
@@ -92,13 +154,16 @@ func FuzzRead(f *testing.F) {
 		object("a"), object("a") + "---\n" + object("b"), bomb(3), head + "a: &a [*a]\n", head + "a: 1\na: 2\n",
 		`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}]}`,
 		"\xef\xbb\xbf" + object("a"), "\xff\xfe", head + "<<: {a: 1}\nb: *c\n", "--- !x\n", head + "? [a]\n: 1\n", "{\"a\": \t1}",
-		"apiVersion: v1\r\nkind: Thing\r\nspec: {targetPerReplica: 1e-2147483648}\r\n",
+		"apiVersion: v1\r\nkind: Thing\r\nspec: {targetPerReplica: 1e-2147483648}\r\n", "\r\r0",
 	} {
 		f.Add(seed, "spec.list[0].name")
 	}
 	f.Fuzz(func(t *testing.T, text, path string) {
 		set := read(t, text)
-		lines := strings.Count(text, "\n") + 2
+		lines := 2
+		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} { // those of YAML
+			lines += strings.Count(text, end)
+		}
 		for _, d := range set.Documents {
 			assert.NotEmpty(t, d.Object.GetKind())
 			at := d.Find(path)

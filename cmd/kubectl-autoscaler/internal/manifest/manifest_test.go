@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,23 +37,24 @@ func TestDocumentsAreSeparatedAsKubectlDoes(t *testing.T) {
 		text string
 		want []string
 	}{
-		"one":                                    {object("a"), []string{"Thing/a"}},
-		"none":                                   {"", nil},
-		"comments only":                          {"# nothing\n---\n# to see\n", nil},
-		"a document of null":                     {"null\n", nil},
-		"two":                                    {object("a") + "---\n" + object("b"), []string{"Thing/a", "Thing/b"}},
-		"a separator with a comment":             {"--- # first\n" + object("a") + "---   \n" + object("b"), []string{"Thing/a", "Thing/b"}},
-		"separators without anything":            {"---\n---\n" + object("a") + "---\n---\n", []string{"Thing/a"}},
-		"no line's end at the end":               {strings.TrimSuffix(object("a")+"---\n"+object("b"), "\n"), []string{"Thing/a", "Thing/b"}},
-		"lines that end with CR and LF":          {strings.ReplaceAll(object("a")+"---\n"+object("b"), "\n", "\r\n"), []string{"Thing/a", "Thing/b"}},
-		"a byte order mark":                      {"\xef\xbb\xbf" + object("a"), []string{"Thing/a"}},
-		"JSON":                                   {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}`, []string{"Thing/a"}},
-		"JSON after JSON":                        {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"b"}}`, []string{"Thing/a", "Thing/b"}},
-		"JSON indented by tabs":                  {"{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Thing\",\n\t\"metadata\": {\"name\": \"a\"}\n}", []string{"Thing/a"}},
-		"JSON with a letter of two halves":       {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","labels":{"x":"\ud83d\ude00"}}}`, []string{"Thing/a"}},
-		"YAML that begins as JSON does":          {"{apiVersion: v1, kind: Thing, metadata: {name: a}}\n", []string{"Thing/a"}},
-		"a list":                                 {"apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(object("a")), "\n", "\n  ") + "\n- {apiVersion: v1, kind: Thing, metadata: {name: b}}\n", []string{"Thing/a", "Thing/b"}},
-		"a list of a kind, in JSON":              {`{"apiVersion":"v1","kind":"ThingList","items":[{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}]}`, []string{"Thing/a"}},
+		"one":                              {object("a"), []string{"Thing/a"}},
+		"none":                             {"", nil},
+		"comments only":                    {"# nothing\n---\n# to see\n", nil},
+		"a document of null":               {"null\n", nil},
+		"two":                              {object("a") + "---\n" + object("b"), []string{"Thing/a", "Thing/b"}},
+		"a separator with a comment":       {"--- # first\n" + object("a") + "---   \n" + object("b"), []string{"Thing/a", "Thing/b"}},
+		"separators without anything":      {"---\n---\n" + object("a") + "---\n---\n", []string{"Thing/a"}},
+		"no line's end at the end":         {strings.TrimSuffix(object("a")+"---\n"+object("b"), "\n"), []string{"Thing/a", "Thing/b"}},
+		"lines that end with CR and LF":    {strings.ReplaceAll(object("a")+"---\n"+object("b"), "\n", "\r\n"), []string{"Thing/a", "Thing/b"}},
+		"a byte order mark":                {"\xef\xbb\xbf" + object("a"), []string{"Thing/a"}},
+		"JSON":                             {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}`, []string{"Thing/a"}},
+		"JSON after JSON":                  {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"b"}}`, []string{"Thing/a", "Thing/b"}},
+		"JSON indented by tabs":            {"{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Thing\",\n\t\"metadata\": {\"name\": \"a\"}\n}", []string{"Thing/a"}},
+		"JSON with a letter of two halves": {`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","labels":{"x":"\ud83d\ude00"}}}`, []string{"Thing/a"}},
+		"YAML that begins as JSON does":    {"{apiVersion: v1, kind: Thing, metadata: {name: a}}\n", []string{"Thing/a"}},
+		"a list":                           {"apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(object("a")), "\n", "\n  ") + "\n- {apiVersion: v1, kind: Thing, metadata: {name: b}}\n", []string{"Thing/a", "Thing/b"}},
+		"a list of a kind, in JSON":        {`{"apiVersion":"v1","kind":"ThingList","items":[{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"}}]}`, []string{"Thing/a"}},
+		"a list of a kind that its items do not name": {`{"apiVersion":"v1","kind":"ThingList","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"apiVersion":"v1","kind":"Other"}]}`, []string{"Thing/a", "Other/b"}},
 		"an empty list":                          {"apiVersion: v1\nkind: List\nitems: []\n", nil},
 		"a block of text with a separator in it": {"apiVersion: v1\nkind: Thing\nmetadata: {name: a}\ndata: |\n  x\n  ---\n  y\n", []string{"Thing/a"}},
 	} {
@@ -128,6 +130,18 @@ func TestPlacesInJSONAndListsAreThoseOfTheFile(t *testing.T) {
 	assert.Equal(t, "stdin:1:36", set.Documents[1].String())
 	assert.Equal(t, "stdin:2:18", set.Documents[1].Find("spec").String())
 
+	set = read(t, "---\n{}\n\n {} {}\n{\"apiVersion\":\n\"v1\"} {}")
+	var places []string
+	for _, trouble := range set.Troubles {
+		places = append(places, trouble.String())
+	}
+	assert.Equal(t, []string{"stdin:2:1", "stdin:4:2", "stdin:4:5", "stdin:5:1", "stdin:6:7"}, places)
+
+	set = read(t, strings.ReplaceAll("# A comment.\n---\n# Another.\n"+object("a")+"spec:\n  a: 1\n", "\n", "\r\n"))
+	require.Len(t, set.Documents, 1)
+	assert.Equal(t, "stdin:4:1", set.Documents[0].String())
+	assert.Equal(t, "stdin:8:3", set.Documents[0].Find("spec.a").String())
+
 	set = read(t, "---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Thing\n  spec: {a: 1}\n")
 	require.Len(t, set.Documents, 1)
 	assert.Equal(t, "stdin:5:3", set.Documents[0].String())
@@ -135,14 +149,38 @@ func TestPlacesInJSONAndListsAreThoseOfTheFile(t *testing.T) {
 }
 
 func TestKeysThatStandTwiceAreFound(t *testing.T) {
-	set := read(t, "apiVersion: v1\nkind: Thing\nspec:\n  a: 1\n  b: [{c: 1, c: 2}]\n  a: 3\nd: &d {x: 1}\ne: {<<: *d, x: 2}\n")
+	set := read(t, "apiVersion: v1\nkind: Thing\nspec:\n  a: 1\n  b: [{c: 1, c: 2}, [[], {d: {}, e: {f: 1, f: 2}}]]\n  a: 3\nd: &d {x: 1}\ne: {<<: *d, x: 2}\n")
 	require.Len(t, set.Documents, 1)
 	assert.Equal(t, []Repeated{
 		{Place: Place{"stdin", 5, 14}, Field: "spec.b[0].c", Key: "c"},
+		{Place: Place{"stdin", 5, 44}, Field: "spec.b[1][1].e.f", Key: "f"},
 		{Place: Place{"stdin", 6, 3}, Field: "spec.a", Key: "a"},
 	}, set.Documents[0].Repeated)
 	spec := set.Documents[0].Object.Object["spec"].(map[string]any)
 	assert.Equal(t, int64(3), spec["a"], "the last one counts")
+}
+
+func TestWhatIsNoFileIsNotReadInAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	// As a pipe would, a socket has no end; where it differs is that it can be made anywhere.
+	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", "a.yaml")
+	require.NoError(t, err)
+	defer socket.Close()
+	require.NoError(t, os.Symlink("a.yaml", "b.yaml"))
+	source := &Source{Keep: keepAll}
+	set := source.Read(".")
+	require.Len(t, set.Troubles, 1)
+	assert.Contains(t, set.Troubles[0].Message, "the folder has no .yaml, .yml or .json file")
+
+	require.NoError(t, os.Mkdir("folder", 0o755))
+	require.NoError(t, os.WriteFile("c.txt", []byte(object("c")), 0o600))
+	require.NoError(t, os.Symlink("c.txt", "c.yaml"))
+	require.NoError(t, os.Symlink("folder", "d.yaml"))
+	require.NoError(t, os.Symlink("none", "e.yaml"))
+	set = source.Read(".")
+	assert.Equal(t, []string{"Thing/c"}, names(set))
+	require.Len(t, set.Troubles, 1)
+	assert.Equal(t, "e.yaml: no such file or directory", set.Troubles[0].String()+": "+set.Troubles[0].Message)
 }
 
 func TestFilesAndFoldersAreRead(t *testing.T) {

@@ -60,7 +60,7 @@ func affordable(root *yaml.Node) error {
 		return fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
 	case whole.parts > maxParts:
 		return errTooManyParts
-	case whole.depth > maxDepth+1: // a value is one, too
+	case whole.depth > maxDepth:
 		return errTooDeep
 	}
 	return nil
@@ -102,7 +102,10 @@ func (s *sizes) of(n *yaml.Node) (size, error) {
 		}
 		s.known[n] = inside
 	}
-	whole := size{bytes: len(n.Value) + 1, parts: 1, depth: 1}
+	whole := size{bytes: len(n.Value) + 1, parts: 1}
+	if n.Kind != yaml.ScalarNode {
+		whole.depth = 1
+	}
 	for _, child := range n.Content {
 		more, err := s.of(child)
 		if err != nil {

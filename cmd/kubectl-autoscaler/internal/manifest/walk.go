@@ -19,6 +19,7 @@ const Stdin = "-"
 func (s *Source) Read(paths ...string) *Set {
 	set := &Set{opened: map[string]bool{}}
 	for _, path := range paths {
+		set.begin()
 		switch {
 		case set.full:
 			return set
@@ -53,7 +54,6 @@ func (set *Set) leave(at Place, why string) {
 func (set *Set) begin() { set.troubles, set.left = 0, false }
 
 func (s *Source) readPath(set *Set, path string) {
-	set.begin()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -2,10 +2,12 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"image/png"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -277,6 +279,12 @@ func TestWhatIsWrongIsSaidWithItsPlaceAndTheWayOut(t *testing.T) {
 	edited := func(old, with string) string {
 		return file(t, "edited.yaml", strings.Replace(string(text), old, with, 1))
 	}
+	hpa, err := os.ReadFile("testdata/hpa.yaml")
+	require.NoError(t, err)
+	rival := func(old, with string) string {
+		require.Contains(t, string(hpa), old)
+		return file(t, "rival.yaml", strings.Replace(string(hpa), old, with, 1))
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -290,6 +298,19 @@ func TestWhatIsWrongIsSaidWithItsPlaceAndTheWayOut(t *testing.T) {
 		"a wrong bound":               {[]string{"-f", edited("maxReplicas: 20", "maxReplicas: 1"), "--load", day}, "edited.yaml:10:3: spec.maxReplicas"},
 		"a wrong query":               {[]string{"-f", edited("sum(rate", "sum(rat"), "--load", day}, ": spec.query"},
 		"a key twice":                 {[]string{"-f", edited("  maxReplicas: 20", "  maxReplicas: 20\n  maxReplicas: 30"), "--load", day}, "spec.maxReplicas stands there twice"},
+		"a number for a text":         {[]string{"-f", edited(`targetPerReplica: "100"`, "targetPerReplica: 100"), "--load", day}, "spec.metrics[0].targetPerReplica: text in quotes is expected, and not a number"},
+		"a fraction of a replica":     {[]string{"-f", edited("minReplicas: 2", "minReplicas: 2.5"), "--load", day}, "edited.yaml:9:3: spec.minReplicas: a whole number is expected, and not 2.5"},
+		"a text for a map":            {[]string{"-f", edited("  targetRef:\n", "  targetRef: web\n  x:\n"), "--load", day}, "spec.targetRef: a map of fields is expected, and not text"},
+		"a name that is none":         {[]string{"-f", edited("name: order-service", "name: Not A Name"), "--load", day}, `edited.yaml:4:3: metadata.name: "Not A Name": a lowercase RFC 1123`},
+		"a name for a spreadsheet":    {[]string{"-f", edited("name: order-service", `name: "=cmd|x"`), "--load", day}, `metadata.name: "=cmd|x": a lowercase`},
+		"a name that is a truth":      {[]string{"-f", edited("namespace: production", "namespace: n"), "--load", day}, "edited.yaml:5:3: metadata.namespace: text in quotes is expected, and not true or false"},
+		"no name":                     {[]string{"-f", edited("name: order-service", `name: ""`), "--load", day}, `metadata.name: "": a lowercase`},
+		"a namespace that is none":    {[]string{"-f", edited("namespace: production", `namespace: "a\e[2J"`), "--load", day}, `metadata.namespace: "a\x1b[2J": a lowercase`},
+		"FC-13 an endless quantity":   {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: "1e-2147483648"`)}, "spec.metrics[0].external.target.averageValue: is no quantity that means anything"},
+		"FC-13 a huge one":            {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: 2E6024865272343`)}, "rival.yaml:"},
+		"no quantity":                 {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: "many"`)}, "rival.yaml:20:9: spec.metrics[0].external.target.averageValue: is no quantity, as 100 or 500m"},
+		"an HPA's name that is none":  {[]string{"-f", good, "--load", day, "--compare", rival("  name:", "  name: A\n  labels:\n    a:")}, `metadata.name: "A": a lowercase`},
+		"an HPA that nobody takes":    {[]string{"-f", good, "--load", day, "--compare", rival("type: AverageValue", "type: Value")}, "spec.metrics[0].external.target.type: Invalid value: \"Value\""},
 		"another name":                {[]string{"web", "-f", good, "--load", day}, `has no AutoScaler "web"; it has order-service`},
 		"no AutoScaler":               {[]string{"-f", "testdata/hpa.yaml", "--load", day}, "has no AutoScaler"},
 		"nothing in the range":        {[]string{"-f", good, "--load", day, "--from", "2027-01-01T00:00:00Z"}, "no value lies in the range"},
@@ -357,4 +378,32 @@ func TestStandardInputIsRead(t *testing.T) {
 	out, _, code := run(t, string(load), "-f", "testdata/order-service.yaml", "--load", "-")
 	require.Equal(t, cli.ExitOK, code)
 	assert.Equal(t, succeed(t, "-f", "testdata/order-service.yaml", "--load", "testdata/spike.json"), out)
+}
+
+func TestWhatIsNotPlayedIsNotRead(t *testing.T) {
+	text, err := os.ReadFile("testdata/hpa.yaml")
+	require.NoError(t, err)
+	endless := file(t, "hpa.yaml", strings.Replace(string(text), `averageValue: "100"`, `averageValue: "1e-2147483648"`, 1))
+	other := file(t, "other.yaml", "apiVersion: autoscale.example.com/v1alpha1\nkind: AutoScaler\nmetadata: {name: other}\nspec: {minReplicas: many}\n")
+	want := succeed(t, "-f", "testdata/order-service.yaml", "--load", "testdata/spike.json")
+	assert.Equal(t, want, succeed(t, "order-service", "-f", "testdata/order-service.yaml,"+endless+","+other, "--load", "testdata/spike.json"))
+}
+
+func TestAnInterruptEndsARecordingOfCenturies(t *testing.T) {
+	var load strings.Builder
+	for year := range int64(250) {
+		fmt.Fprintf(&load, "%d,100\n", year*365*24*3600)
+	}
+	path := file(t, "load.csv", load.String())
+	_, message, code := run(t, "", "-f", "testdata/order-service.yaml", "--load", path)
+	assert.Equal(t, cli.ExitTrouble, code)
+	assert.Contains(t, message, path+": its values are 8760h0m0s apart; say by --step")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var stderr bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &stderr}
+	c := Command(streams)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	assert.Equal(t, cli.ExitTrouble, cli.Execute(ctx, c, streams, []string{"-f", "testdata/order-service.yaml", "--load", path, "--step", "15s"}))
+	assert.Contains(t, stderr.String(), "interrupted")
 }

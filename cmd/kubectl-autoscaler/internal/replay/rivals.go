@@ -58,6 +58,9 @@ func (o *options) rival(s *subject, with string) (rival, error) {
 		if err != nil {
 			return rival{}, err
 		}
+		if errs := hpa.Validate(&h.Spec); len(errs) > 0 {
+			return rival{}, faults(given.hpas[0], errs)
+		}
 		return kubernetes(s, h.Name, &h.Spec)
 	}
 	for name, p := range s.given.profiles {
@@ -133,10 +136,7 @@ func kubernetes(s *subject, name string, given *autoscalingv2.HorizontalPodAutos
 	if err != nil {
 		return rival{}, err
 	}
-	metrics, err := hpa.Metrics(given)
-	if err != nil {
-		return rival{}, err
-	}
+	metrics := hpa.Metrics(given)
 	names := make([]string, len(metrics))
 	for i := range metrics {
 		names[i] = metrics[i].Name

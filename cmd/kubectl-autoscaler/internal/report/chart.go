@@ -158,6 +158,7 @@ func (c *chart) panel(label string) *plot.Plot {
 	}
 	p.X.Min, p.X.Max = seconds(c.start), seconds(c.end)
 	p.X.Tick.Marker = timeTicks{}
+	p.Y.Tick.Marker = valueTicks{}
 	p.Y.Label.Text, p.Y.Min, p.Y.Max = label, 0, 1
 	return p
 }
@@ -280,6 +281,20 @@ func (c *chart) counts() *plot.Plot {
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// valueTicks are the usual ones, without exponents.
+type valueTicks struct{ plot.DefaultTicks }
+
+// Ticks writes them as the tables do.
+func (t valueTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := t.DefaultTicks.Ticks(low, high)
+	for i := range ticks {
+		if !ticks[i].IsMinor() {
+			ticks[i].Label = number(ticks[i].Value)
+		}
+	}
+	return ticks
+}
 
 // timeTicks are at whole steps of the clock, in UTC.
 type timeTicks struct{}

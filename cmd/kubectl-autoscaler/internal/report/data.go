@@ -68,8 +68,15 @@ func (c *commaSeparated) Close([]simulate.Summary) error {
 	return c.csv.Error()
 }
 
-func count(n int32) string   { return strconv.Itoa(int(n)) }
-func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func count(n int32) string { return strconv.Itoa(int(n)) }
+
+// float has an exponent only where the number would be written out very long, as in JSON.
+func float(v float64) string {
+	if abs := math.Abs(v); abs >= 1e21 || abs < 1e-6 && abs > 0 {
+		return strconv.FormatFloat(v, 'e', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
 
 // recommended is empty where nothing is.
 func recommended(s *simulate.Step) string {

@@ -46,15 +46,37 @@ type Writer interface {
 
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// number is a value with the digits that matter.
+// number is a value with the digits that matter, and without an exponent.
 func number(v float64) string {
+	const large, small = 1e15, 1e-6
+	abs := math.Abs(v)
 	switch {
-	case math.Abs(v) < 1e15 && v == math.Trunc(v):
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case v >= large:
+		return ">1000000000000000"
+	case v <= -large:
+		return "<-1000000000000000"
+	case v == math.Trunc(v):
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case math.Abs(v) >= 1000 && math.Abs(v) < 1e15:
+	case abs >= 1000:
 		return strconv.FormatFloat(v, 'f', 1, 64)
+	case abs < small && v > 0:
+		return "<0.000001"
+	case abs < small:
+		return ">-0.000001"
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	digits := 3 - int(math.Floor(math.Log10(abs)))
+	return trimmed(v, digits)
+}
+
+// trimmed has at most so many digits after the point, and no 0 at the end.
+func trimmed(v float64, digits int) string {
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if digits > 0 {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // value is what a metric was, or why it is not valid, or both.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
 
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/simulate"
 )
@@ -140,7 +141,7 @@ func TestTicksAreAtWholeStepsOfTheClock(t *testing.T) {
 }
 
 func TestNumbersHaveTheDigitsThatMatter(t *testing.T) {
-	for want, v := range map[string]float64{"0": 0, "900": 900, "1234567": 1234567, "2117.9": 2117.94, "0.3333": 1.0 / 3, "NaN": math.NaN(), "+Inf": math.Inf(1), "1e+30": 1e30} {
+	for want, v := range map[string]float64{"0": 0, "900": 900, "1234567": 1234567, "2117.9": 2117.94, "0.3333": 1.0 / 3, "NaN": math.NaN(), "+Inf": math.Inf(1), ">1000000000000000": 1e30} {
 		assert.Equal(t, want, number(v))
 	}
 }
@@ -217,4 +218,65 @@ func TestTheLoadIsDrawnBehindTheCapacities(t *testing.T) {
 func TestOneIsNotSeveral(t *testing.T) {
 	assert.Contains(t, sentence("web", &simulate.Summary{Ups: 1, Flaps: 1}), "1 change, short of replicas for 0s, 1 flap")
 	assert.Contains(t, sentence("web", &simulate.Summary{Ups: 1, Downs: 1}), "2 changes,")
+}
+
+func TestNoNumberHasAnExponent(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 100: "100", 284.55: "284.6", 99.999: "100", 1234.56: "1234.6", 2e6: "2000000", 0.25: "0.25", 0.00001234567: "0.00001235",
+		1e-9: "<0.000001", -1e-9: ">-0.000001", -0.5: "-0.5", 1e300: ">1000000000000000", -1e300: "<-1000000000000000",
+		math.Inf(1): "+Inf", math.Inf(-1): "-Inf",
+	} {
+		assert.Equal(t, want, number(v))
+	}
+	assert.Equal(t, "NaN", number(math.NaN()))
+	for part, want := range map[time.Duration]string{
+		0: "0s", time.Hour: "1h0m0s (100%)", time.Hour - time.Nanosecond: "59m59.999999999s (>99.9%)", 3582 * time.Second: "59m42s (99.5%)",
+		876 * time.Second: "14m36s (24%)", 330 * time.Second: "5m30s (9.2%)", 3 * time.Second: "3s (0.083%)", time.Millisecond: "1ms (<0.01%)",
+	} {
+		assert.Equal(t, want, share(part, time.Hour))
+	}
+	for v, want := range map[float64]string{1e6: "1000000", 31536000: "31536000", 0.00001: "0.00001", 1e300: "1e+300", 900.5: "900.5"} {
+		assert.Equal(t, want, float(v), "for a program, that reads the same number")
+	}
+	for _, tick := range (valueTicks{}).Ticks(0, 2.5e6) {
+		assert.NotContains(t, tick.Label, "e")
+	}
+}
+
+func TestALineIsDrawnInPiecesThatAreTheLine(t *testing.T) {
+	for _, n := range []int{1, 2, atOnce, atOnce + 1, 2*atOnce - 1, 1000} {
+		var line []vg.Point
+		for i := range n {
+			line = append(line, vg.Point{X: vg.Length(i), Y: vg.Length(i % 7)})
+		}
+		var joined []vg.Point
+		for i, piece := range pieces(line) {
+			assert.LessOrEqual(t, len(piece), atOnce)
+			if i > 0 {
+				require.Equal(t, joined[len(joined)-1], piece[0])
+				joined, piece = joined[:len(joined)-1], piece[1:] // the middle
+			}
+			joined = append(joined, piece...)
+		}
+		assert.Equal(t, line, joined)
+	}
+}
+
+func TestAnAreaIsDrawnInPiecesThatLeaveNothingOut(t *testing.T) {
+	for _, n := range []int{2, atOnce, atOnce + 1, atOnce + 3, 1000} {
+		area := make([]vg.Point, 2*n)
+		for i := range n {
+			area[i] = vg.Point{X: vg.Length(i), Y: 9}
+			area[2*n-1-i] = vg.Point{X: vg.Length(i), Y: 1}
+		}
+		reached := vg.Length(0)
+		for _, piece := range areaPieces(area) {
+			last := len(piece)/2 - 1
+			assert.LessOrEqual(t, piece[0].X, reached)
+			assert.Equal(t, piece[last].X, piece[last+1].X, "it goes down where it has come to")
+			assert.Equal(t, piece[0].X, piece[len(piece)-1].X)
+			reached = max(reached, piece[last].X)
+		}
+		assert.InDelta(t, n-1, float64(reached), 0)
+	}
 }

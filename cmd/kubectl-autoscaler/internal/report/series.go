@@ -2,6 +2,7 @@ package report
 
 import (
 	"image/color"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -97,7 +98,9 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 			for i := range polygon {
 				polygon[i] = vg.Point{X: x(area.x[i]), Y: y(area.y[i])}
 			}
-			c.FillPolygon(s.fill, polygon)
+			for _, piece := range areaPieces(polygon) {
+				c.FillPolygon(s.fill, piece)
+			}
 		}
 	}
 	lines := make([][]vg.Point, 0, len(s.lines))
@@ -113,7 +116,50 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		lines = append(lines, line)
 	}
-	c.StrokeLines(s.style, c.ClipLinesXY(lines...)...)
+	for _, line := range c.ClipLinesXY(lines...) {
+		dashes := s.style
+		for _, piece := range pieces(line) {
+			c.StrokeLines(dashes, piece)
+			if len(dashes.Dashes) > 0 {
+				dashes.DashOffs += length(piece)
+			}
+		}
+	}
+}
+
+func length(line []vg.Point) (sum vg.Length) {
+	for i := range line[1:] {
+		sum += vg.Length(math.Hypot(float64(line[i+1].X-line[i].X), float64(line[i+1].Y-line[i].Y)))
+	}
+	return sum
+}
+
+// atOnce is how many points of a line are drawn at once: the time that a rasterizer takes
+// for those that go up and down grows with their square.
+const atOnce = 48
+
+// pieces cuts a line in the middle between two points, where no corner is.
+func pieces(line []vg.Point) [][]vg.Point {
+	var all [][]vg.Point
+	for len(line) > atOnce {
+		last, next := line[atOnce-2], line[atOnce-1]
+		middle := vg.Point{X: (last.X + next.X) / 2, Y: (last.Y + next.Y) / 2}
+		all = append(all, append(slices.Clone(line[:atOnce-1]), middle))
+		line = append([]vg.Point{middle}, line[atOnce-1:]...)
+	}
+	return append(all, line)
+}
+
+// areaPieces cuts an area, whose upper side goes there and whose lower side comes back.
+// Two neighbors share a column, or a seam would be seen.
+func areaPieces(area []vg.Point) [][]vg.Point {
+	var all [][]vg.Point
+	n := len(area) / 2
+	for from := 0; from < n; from += atOnce {
+		to := min(from+atOnce+2, n)
+		all = append(all, append(slices.Clone(area[from:to]), area[2*n-to:2*n-from]...))
+	}
+	return all
 }
 
 // DataRange has the axes reach as far as the values.

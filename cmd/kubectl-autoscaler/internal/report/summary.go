@@ -47,7 +47,25 @@ func share(part, of time.Duration) string {
 	if part == 0 {
 		return "0s"
 	}
-	return fmt.Sprintf("%s (%.2g%%)", part, 100*part.Seconds()/of.Seconds())
+	return fmt.Sprintf("%s (%s)", part, percent(100*part.Seconds()/of.Seconds()))
+}
+
+// percent has two digits that matter, and is 100 % or 0 % only where it is.
+func percent(v float64) string {
+	digits := 0
+	switch {
+	case v < 0.01:
+		return "<0.01%"
+	case v < 0.1:
+		digits = 3
+	case v < 1:
+		digits = 2
+	case v < 9.95 || v >= 99 && v < 99.9:
+		digits = 1
+	case v >= 99.9 && v < 100:
+		return ">99.9%"
+	}
+	return trimmed(v, digits) + "%"
 }
 
 // summaryRows are the names, the facts, and the time for which each rule kept the count

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -13,6 +14,8 @@ const (
 	lookAhead = 64
 	// alone is how long a single row stands, in microseconds.
 	alone = int64(15 * time.Second / time.Microsecond)
+	// maxUsual is more than a metric's step is; that of a recording with less must be said.
+	maxUsual = int64(time.Hour / time.Microsecond)
 )
 
 // Cursor goes through rows in time: what was known at one moment after the other.
@@ -32,7 +35,7 @@ type Cursor struct {
 // NewCursor starts before the first row. A row stands until the next one, but for no
 // longer than a step: where the next one is missing, nothing is known. step 0 is the most
 // frequent distance of the first rows; with distances that vary, a row stands for one and
-// a half of it. Close it after use.
+// a half of it, and never for more than an hour. Close it after use.
 func NewCursor(rows Rows, step time.Duration) (*Cursor, error) {
 	c := &Cursor{holds: step.Microseconds()}
 	c.next, c.stop = iter.Pull2(rows)
@@ -48,6 +51,10 @@ func NewCursor(rows Rows, step time.Duration) (*Cursor, error) {
 		return nil, errors.New("no value is recorded")
 	case c.holds == 0:
 		c.holds = cmp.Or(usualStep(c.ahead), alone)
+		if c.holds > maxUsual {
+			c.stop()
+			return nil, fmt.Errorf("its values are %s apart; say by --step for how long one of them stands, as in --step 1h", c.Step())
+		}
 	}
 	return c, nil
 }

@@ -17,12 +17,16 @@ const (
 	maxPoints = 10_000
 	// answerTimeout is the deadline of one answer, with its body.
 	answerTimeout = 2 * time.Minute
+	// maxRedirects is more than a proxy before it needs.
+	maxRedirects = 5
 )
 
 // Server is a Prometheus.
 type Server struct {
 	address string
-	client  *http.Client
+	// shown is the address as errors have it: without a password.
+	shown  string
+	client *http.Client
 }
 
 // NewServer is for an address as http://localhost:9090, without /api/v1.
@@ -34,7 +38,24 @@ func NewServer(address string) (*Server, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%s: an address as http://localhost:9090 is expected", u.Redacted())
 	}
-	return &Server{address: strings.TrimSuffix(address, "/"), client: &http.Client{Timeout: answerTimeout}}, nil
+	s := &Server{address: strings.TrimSuffix(address, "/"), client: &http.Client{Timeout: answerTimeout, CheckRedirect: stay}}
+	u.User = nil
+	s.shown = strings.TrimSuffix(u.String(), "/")
+	return s, nil
+}
+
+// stay refuses a redirect that leads to somebody else, or drops what was asked.
+func stay(next *http.Request, before []*http.Request) error {
+	first := before[0]
+	switch {
+	case next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host:
+		return fmt.Errorf("it sends us on to %s://%s; if that is the Prometheus that you mean, give its address", next.URL.Scheme, next.URL.Host)
+	case next.Method != first.Method:
+		return errors.New("it sends us on with a redirect that drops the query (it must be 307 or 308)")
+	case len(before) >= maxRedirects:
+		return fmt.Errorf("it sends us on more than %d times", maxRedirects)
+	}
+	return nil
 }
 
 // Query is one that is asked over a range of time.
@@ -68,7 +89,7 @@ func (s *Server) Range(ctx context.Context, q Query, warn func(string)) Rows {
 					err = order.check(row.At)
 				}
 				if err != nil && !errors.Is(err, errNoSeries) {
-					yield(Row{}, &PlaceError{Name: "the answer of the Prometheus", Err: err})
+					yield(Row{}, &PlaceError{Name: "the answer of " + s.shown, Err: err})
 					return
 				}
 				if err == nil && !yield(row, nil) {
@@ -97,7 +118,29 @@ func (s *Server) answer(ctx context.Context, q Query, from, to time.Time, warn f
 			yield(Row{}, fmt.Errorf("is HTTP status %s: %s", response.Status, excerpt(strings.TrimSpace(string(text)))))
 			return
 		}
-		ReadJSON(response.Body, q.Series, warn)(yield)
+		expected(ReadJSON(response.Body, q.Series, warn), from, to, q.Step)(yield)
+	}
+}
+
+// expected refuses rows that nobody asked for.
+func expected(rows Rows, from, to time.Time, step time.Duration) Rows {
+	first, last := from.UnixMilli()*int64(time.Millisecond/time.Microsecond), to.UnixMicro()
+	asked := fmt.Sprintf("from %s to %s", Time(first), Time(to.Round(time.Microsecond).UnixMicro()))
+	left := int64(to.Sub(from)/step) + 1
+	return func(yield func(Row, error) bool) {
+		for row, err := range rows {
+			left--
+			switch {
+			case err != nil:
+			case row.At < first || row.At > last:
+				err = fmt.Errorf("has a value at %s, where it was asked for those %s", Time(row.At), asked)
+			case left < 0:
+				err = fmt.Errorf("has more values %s than one each %s, which it was asked for", asked, step)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
@@ -108,7 +151,12 @@ func (s *Server) post(ctx context.Context, form url.Values) (*http.Response, err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("User-Agent", "kubectl-autoscaler")
-	return s.client.Do(request)
+	response, err := s.client.Do(request)
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // whose address is known
+	}
+	return response, err
 }
 
 func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }

@@ -10,6 +10,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 )
 
 // Row is what was recorded at one moment.
@@ -36,8 +38,9 @@ const (
 	// maxValueBytes bounds what is read for one row, or for what stands before the
 	// first.
 	maxValueBytes = 1 << 20
+	day           = 24 * int64(time.Hour/time.Microsecond)
 	// maxGap is a year, after which nothing that is recorded goes on.
-	maxGap = 366 * 24 * int64(time.Hour/time.Microsecond)
+	maxGap = 366 * day
 	// maxTime is the end of the year 9999, the last that RFC 3339 can write.
 	maxTime = 253402300799 * int64(time.Second/time.Microsecond)
 )
@@ -73,13 +76,14 @@ type PlaceError struct {
 }
 
 func (e *PlaceError) Error() string {
+	name := cli.Plain(e.Name)
 	switch {
 	case e.Line == 0:
-		return fmt.Sprintf("%s: %v", e.Name, e.Err)
+		return fmt.Sprintf("%s: %v", name, e.Err)
 	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err)
+		return fmt.Sprintf("%s:%d: %v", name, e.Line, e.Err)
 	}
-	return fmt.Sprintf("%s:%d:%d: %v", e.Name, e.Line, e.Column, e.Err)
+	return fmt.Sprintf("%s:%d:%d: %v", name, e.Line, e.Column, e.Err)
 }
 
 // Unwrap is the error without its place.
@@ -105,7 +109,7 @@ func (o *ordered) check(at int64) error {
 		return fmt.Errorf("the time %s is not after the one before, %s; sort the recording by time", Time(at), Time(o.last))
 	}
 	if gap := at - o.last; o.begun && gap > maxGap {
-		return fmt.Errorf("the time %s is %d days after the one before; is it in another unit?", Time(at), gap/maxGap*366)
+		return fmt.Errorf("the time %s is %d days after the one before; is it in another unit?", Time(at), gap/day)
 	}
 	o.last, o.begun = at, true
 	return nil

@@ -96,6 +96,7 @@ func TestWhatCannotBeReadIsSaidWithItsPlace(t *testing.T) {
 		"a time that is none":     {"10,1\n2026-13-01,1\n", `:2:1: has the time "2026-13-01"`},
 		"milliseconds":            {"1790000000000,1\n", "which is not in seconds since 1970"},
 		"another unit later":      {"10,1\n1790000000,1\n", ":2:1: the time 2026-"},
+		"another unit much later": {"10,1\n60480010,1\n", "is 700 days after the one before"},
 		"a time twice":            {"10,1\n10,2\n", ":2:1: the time 1970-01-01T00:00:10Z is not after the one before"},
 		"going back":              {answer(`[{"metric":{},"values":[[20,"1"],[10,"1"]]}]`), ":1:101: the time"},
 		"a field less":            {"10,1,2\n20,1\n", ":2:1: has 2 fields where the first line has 3"},
@@ -206,6 +207,16 @@ func TestAValueStandsUntilTheNextOneIsDue(t *testing.T) {
 			assert.True(t, over)
 		})
 	}
+}
+
+func TestAStepThatIsFoundIsAtMostAnHour(t *testing.T) {
+	assert.Equal(t, time.Hour, cursor(t, "0,1\n3600,1\n7200,1\n", 0).Step())
+	f, err := trace.Open(write(t, "load.csv", "0,1\n31449600,9\n"), trace.Options{})
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = trace.NewCursor(f.Rows(), 0)
+	require.ErrorContains(t, err, "its values are 8736h0m0s apart; say by --step")
+	assert.Equal(t, 24*time.Hour, cursor(t, "0,1\n86400,9\n", 24*time.Hour).Step())
 }
 
 func TestACursorTellsWhenItsValueChanges(t *testing.T) {

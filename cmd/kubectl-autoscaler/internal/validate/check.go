@@ -88,6 +88,9 @@ func (c *checker) begin(ctx context.Context, d *manifest.Document) *item {
 	}
 	if c.defaulted(ctx, i) {
 		i.create(i.object)
+		if prefix := i.object.GetGenerateName(); i.object.GetName() == "" && prefix != "" {
+			i.object.SetName(c.generate(i.object.GetNamespace(), prefix))
+		}
 		i.refuse(RuleSchema, invalid(i, i.validate(ctx, i.object)))
 	}
 	return i

@@ -46,6 +46,8 @@ type checker struct {
 	// only is the namespace that was asked for; empty where none was.
 	only  string
 	began time.Time
+	// generate makes a name that no other object has.
+	generate func(namespace, prefix string) string
 
 	// places of admitted AutoScalers and of profiles, of profiles that are refused, and of
 	// other replica managers.
@@ -82,8 +84,9 @@ func newChecker(c *config.Config, now clock.PassiveClock) (*checker, error) {
 	w := newWorld()
 	arbiter := &binding.Arbiter{
 		Live: w, Clock: now, Grace: binding.DefaultGrace, Managers: managers,
-		Usable: func(a *v1alpha1.AutoScaler) bool { return len(spec.ValidateAutoScaler(a, c.Bounds())) == 0 },
+		Usable: usable(c.Bounds()),
 	}
+	w.asks = arbiter.Asks
 	return &checker{
 		kinds: all, defaulter: &webhook.AutoScalerDefaulter{Defaults: defaults},
 		autoscalers: webhook.AutoScalerValidator{
@@ -94,6 +97,20 @@ func newChecker(c *config.Config, now clock.PassiveClock) (*checker, error) {
 		managers: managers, world: w, configured: configured, began: now.Now(),
 		places: map[types.NamespacedName]manifest.Place{}, badProfiles: map[string]manifest.Place{}, managerPlaces: map[string]manifest.Place{},
 	}, nil
+}
+
+// usable remembers its answers: those who are first in line are asked about for all who come
+// later.
+func usable(limits v1alpha1.Limits) func(*v1alpha1.AutoScaler) bool {
+	known := map[types.UID]bool{}
+	return func(a *v1alpha1.AutoScaler) bool {
+		answer, found := known[a.UID]
+		if !found {
+			answer = len(spec.ValidateAutoScaler(a, limits)) == 0
+			known[a.UID] = answer
+		}
+		return answer
+	}
 }
 
 // keep says which kinds have to do with it.
@@ -110,6 +127,7 @@ func isDeployment(gk schema.GroupKind) bool {
 // one change they are applied before those who use them.
 func (c *checker) check(ctx context.Context, documents []*manifest.Document) ([]*item, error) {
 	var own []*manifest.Document
+	named := map[types.NamespacedName]bool{}
 	items := make([]*item, 0, len(documents))
 	for _, d := range documents {
 		gk := d.Object.GroupVersionKind().GroupKind()
@@ -118,9 +136,20 @@ func (c *checker) check(ctx context.Context, documents []*manifest.Document) ([]
 		}
 		if gk.Group == v1alpha1.GroupVersion.Group {
 			own = append(own, d)
+			named[types.NamespacedName{Namespace: d.Object.GetNamespace(), Name: d.Object.GetName()}] = true
 			continue
 		}
 		items = append(items, c.surround(ctx, d, gk))
+	}
+	generated := 0
+	c.generate = func(namespace, prefix string) string {
+		for {
+			generated++
+			name := fmt.Sprintf("%s%05d", prefix, generated)
+			if !named[types.NamespacedName{Namespace: namespace, Name: name}] {
+				return name
+			}
+		}
 	}
 	for _, wanted := range []bool{true, false} {
 		for _, d := range own {
@@ -240,8 +269,8 @@ func (c *checker) replicasSet(d *manifest.Document) *item {
 	if !found || replicas == nil {
 		return i
 	}
-	for _, a := range c.world.autoscalers {
-		if !a.Spec.DryRun && targetOf(a) == i.key() {
+	for _, a := range c.world.ofTarget[i.key()] {
+		if !a.Spec.DryRun {
 			place := c.places[types.NamespacedName{Namespace: a.Namespace, Name: a.Name}]
 			i.say(LevelWarning, RuleSet, "spec.replicas", fmt.Sprintf("AutoScaler %q is to own this count; leave it out of the manifest, or every apply asks for %v again", a.Name, replicas))
 			i.findings[0].See = &place

@@ -147,7 +147,10 @@ func (o *options) validate(ctx context.Context, streams cli.Streams) (*Report, e
 	}
 	c.complete, c.namespace, c.only = o.complete, o.kube.Namespace, o.kube.Given()
 	source := &manifest.Source{In: streams.In, Recursive: o.recursive, Keep: c.keep}
-	set := source.Read(o.files...)
+	set, err := read(ctx, source, o.files)
+	if err != nil {
+		return nil, err
+	}
 	if set.Empty() {
 		return nil, fmt.Errorf("no objects were read from %s; did the command before the pipe fail?", strings.Join(o.files, ", "))
 	}
@@ -159,6 +162,18 @@ func (o *options) validate(ctx context.Context, streams cli.Streams) (*Report, e
 		err = o.ask(ctx, c, items)
 	}
 	return newReport(set, items), err
+}
+
+// read leaves the reading where the context ends: a pipe may be silent for ever.
+func read(ctx context.Context, source *manifest.Source, files []string) (*manifest.Set, error) {
+	done := make(chan *manifest.Set, 1)
+	go func() { done <- source.Read(files...) }()
+	select {
+	case set := <-done:
+		return set, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // newReport puts together what was found.

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/manifest"
 )
 
@@ -97,18 +98,21 @@ func (r *Report) add(all []Finding) {
 		all = append(all[:maxPerObject:maxPerObject], last)
 	}
 	for _, f := range all {
-		f.Object, f.Field, f.Message = plain(f.Object), plain(f.Field), plain(f.Message)
+		f.Object, f.Field, f.Message = bounded(f.Object), bounded(f.Field), bounded(f.Message)
 		r.Findings = append(r.Findings, f)
 	}
 }
 
-// plain is a text that neither moves a terminal's cursor nor fills its screen.
-func plain(s string) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return !unicode.IsGraphic(r) }), " ")
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."
+// bounded is a text that neither moves a terminal's cursor nor fills its screen.
+func bounded(s string) string {
+	if len(s) <= maxMessage {
+		return cli.Plain(s)
 	}
-	return s
+	end := maxMessage
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return cli.Plain(s[:end]) + "..."
 }
 
 // sort puts findings in the order of the files, as they were read.

@@ -134,7 +134,10 @@ func TestExitCodes(t *testing.T) {
 
 func TestATerminalIsNotMovedByWhatIsRead(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	_, out, _ := run(t, "apiVersion: autoscale.example.com/v1alpha1\nkind: AutoScaler\nmetadata: {name: \"\\e[2Jx\\nerror: y\", namespace: a}\n\"sp\\rec\": {}\n", "-f", "-")
+	_, out, _ := run(t, "apiVersion: autoscale.example.com/v1alpha1\nkind: AutoScaler\nmetadata: {name: \"\\e[2Jx\\nerror: y\", namespace: a}\n\"sp\\rec\": {}\n\"li\\Lne\\u202e\": {}\n", "-f", "-")
+	assert.Contains(t, out, `\x1b[2Jx\nerror: y: unknown field "li\u2028ne\u202e"`)
+	assert.NotContains(t, out, "\u2028")
+	assert.NotContains(t, out, "\u202e")
 	assert.NotContains(t, out, "\x1b")
 	assert.NotContains(t, out, "\r")
 	assert.NotContains(t, out, "\nerror: y")

@@ -121,9 +121,6 @@ func (k *kind) create(u *unstructured.Unstructured) {
 	if !k.namespaced {
 		u.SetNamespace("")
 	}
-	if prefix := u.GetGenerateName(); u.GetName() == "" && prefix != "" {
-		u.SetName(prefix + "00000")
-	}
 	u.SetGeneration(1)
 }
 

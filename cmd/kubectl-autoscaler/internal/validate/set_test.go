@@ -193,6 +193,66 @@ func TestFC12FC13_WhatHangsAQuantityParserIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+func TestFC13_AnExtremeQuantityOfAnotherObjectIsNotRead(t *testing.T) {
+	const extreme = `"1e-2147483648"`
+	code, all := found(t, withConfig(t, ""), profile, autoscaler("web", "web"),
+		deployment("web", "replicas: 3")+"  paused: {resources: {requests: {cpu: "+extreme+"}}}\n")
+	assert.Equal(t, cli.ExitOK, code)
+	require.Len(t, all, 1, "%v", all)
+	assert.Contains(t, all[0], `Deployment production/web: spec.replicas: AutoScaler "web" is to own this count`)
+
+	code, all = found(t, withConfig(t, ""), profile, autoscaler("web", "web"), deployment("web"),
+		strings.ReplaceAll(hpa, "maxReplicas: 9", "maxReplicas: 9, metrics: [{averageValue: "+extreme+"}]"))
+	assert.Equal(t, cli.ExitFound, code, "its target is known all the same")
+	require.Len(t, all, 2, "%v", all)
+	assert.Contains(t, all[0], `HorizontalPodAutoscaler "web" already scales Deployment "web"`)
+	assert.Contains(t, all[1], "29 warning HorizontalPodAutoscaler production/web: spec.metrics[0].averageValue: to read this number as a quantity would take for ever")
+
+	code, all = found(t, withConfig(t, ""), profile, autoscaler("web", "web"), deployment("web"),
+		strings.ReplaceAll(scaledObject, "spec: {", "spec: {triggers: [{metadata: {threshold: "+extreme+"}}], "))
+	assert.Equal(t, cli.ExitOK, code)
+	require.Len(t, all, 1, "%v", all)
+	assert.Contains(t, all[0], "29 warning ScaledObject production/web: spec.triggers[0].metadata.threshold: to read this number as a quantity would take for ever, so the object was left out of account")
+
+	code, all = found(t, withConfig(t, ""), profile, deployment("web", "replicas: many"))
+	assert.Equal(t, cli.ExitOK, code)
+	require.Len(t, all, 1, "%v", all)
+	assert.Contains(t, all[0], "warning Deployment production/web: what this object says could not be read")
+}
+
+func TestGeneratedNamesAreOfDifferentObjects(t *testing.T) {
+	generated := func(target string) string {
+		return strings.ReplaceAll(autoscaler("x", target), "{name: x, ", "{generateName: a-, ")
+	}
+	code, all := found(t, withConfig(t, ""), profile, deployment("web"), generated("web"), generated("web"), autoscaler("a-00001", "web"))
+	assert.Equal(t, cli.ExitFound, code)
+	require.Len(t, all, 2, "%v", all)
+	assert.Contains(t, all[0], `error AutoScaler production/a-…: spec.targetRef.name: Forbidden: the replica count of Deployment "web" is held by AutoScaler "a-00002"`)
+	assert.Contains(t, all[1], `error AutoScaler production/a-00001: spec.targetRef.name: Forbidden: `)
+
+	code, all = found(t, withConfig(t, ""), profile, deployment("a"), deployment("b"), generated("a"), generated("b"))
+	assert.Equal(t, cli.ExitOK, code)
+	assert.Empty(t, all)
+}
+
+func TestManyAutoScalersAreAnsweredInTime(t *testing.T) {
+	for name, target := range map[string]func(int) string{
+		"of one Deployment": func(int) string { return "web" },
+		"of their own":      func(i int) string { return fmt.Sprintf("web-%d", i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents := []string{profile}
+			for i := range 1000 {
+				documents = append(documents, autoscaler(fmt.Sprintf("web-%d", i), target(i)))
+			}
+			began := time.Now()
+			_, all := found(t, nil, documents...)
+			assert.Less(t, time.Since(began), 30*time.Second)
+			assert.GreaterOrEqual(t, len(all), 1000)
+		})
+	}
+}
+
 func TestAKindThatDoesNotExistSaysWhichDo(t *testing.T) {
 	code, all := found(t, nil, "apiVersion: autoscale.example.com/v1alpha1\nkind: Autoscaler\nmetadata: {name: web}\n")
 	assert.Equal(t, cli.ExitFound, code)
@@ -220,7 +280,7 @@ func TestAnObjectOfAMillionPartsIsAnsweredAtOnce(t *testing.T) {
 		"items":        {autoscaler("web", "web", "schedules: ["+strings.Repeat("{},", 100000)+"{}]"), "spec: it has 100"},
 		"numbers":      {autoscaler("web", "web", "schedules: ["+strings.Repeat("1,", 250000)+"1]"), "spec: it has 250"},
 		"fields":       {autoscaler("web", "web") + manyFields(40000), "and 39900 more findings"},
-		"lists":        {autoscaler("web", "web", "schedules: "+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)), "spec: it has 90"},
+		"lists":        {autoscaler("web", "web", "schedules: ["+strings.Repeat("["+strings.Repeat("[],", 100)+"[]],", 100)+"[]]"), "spec: it has 102"},
 		"a long value": {strings.ReplaceAll(autoscaler("web", "web"), `"100"`, `"`+strings.Repeat("9", 2<<20)+`"`), "targetPerReplica: Too long"},
 		"a long query": {strings.ReplaceAll(profile, "sum(", strings.Repeat("(", 2<<20)), "spec.query: Too long"},
 	} {

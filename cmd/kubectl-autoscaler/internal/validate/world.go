@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,19 +25,24 @@ type world struct {
 	profiles    map[string]*v1alpha1.MetricProfile
 	deployments map[types.NamespacedName]*appsv1.Deployment
 	namespaces  map[string]*corev1.Namespace
-	// autoscalers in order: those that were admitted, and those that were refused and will
-	// ask for their Deployment when they are mended.
-	autoscalers []*v1alpha1.AutoScaler
+	// autoscalers that were admitted, and those that were refused and will ask for their
+	// Deployment when they are mended; ofTarget and ofNamespace have them in order.
+	autoscalers map[types.NamespacedName]*v1alpha1.AutoScaler
+	ofTarget    map[types.NamespacedName][]*v1alpha1.AutoScaler
+	ofNamespace map[string][]*v1alpha1.AutoScaler
 	refused     map[types.UID]bool
-	bindings    map[types.NamespacedName]*v1alpha1.ScaleBinding
-	stored      int
+	// asks is the arbiter's opinion.
+	asks     func(*v1alpha1.AutoScaler) bool
+	bindings map[types.NamespacedName]*v1alpha1.ScaleBinding
+	stored   int
 }
 
 func newWorld() *world {
 	return &world{
 		profiles: map[string]*v1alpha1.MetricProfile{}, deployments: map[types.NamespacedName]*appsv1.Deployment{},
 		namespaces: map[string]*corev1.Namespace{}, bindings: map[types.NamespacedName]*v1alpha1.ScaleBinding{},
-		refused: map[types.UID]bool{},
+		autoscalers: map[types.NamespacedName]*v1alpha1.AutoScaler{}, ofTarget: map[types.NamespacedName][]*v1alpha1.AutoScaler{},
+		ofNamespace: map[string][]*v1alpha1.AutoScaler{}, refused: map[types.UID]bool{},
 	}
 }
 
@@ -45,12 +51,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	found := false
 	switch obj := obj.(type) {
 	case *v1alpha1.AutoScaler:
-		for _, a := range w.autoscalers {
-			if client.ObjectKeyFromObject(a) == key {
-				a.DeepCopyInto(obj)
-				found = true
-			}
-		}
+		found = into(w.autoscalers, key, obj)
 	case *v1alpha1.MetricProfile:
 		found = into(w.profiles, key.Name, obj)
 	case *v1alpha1.ScaleBinding:
@@ -77,7 +78,8 @@ func into[K comparable, T interface{ DeepCopyInto(T) }](from map[K]T, key K, obj
 	return found
 }
 
-// List reads AutoScalers of a namespace: those of one Deployment, or all that were admitted.
+// List reads AutoScalers of a namespace: all that were admitted, or the first one in line for
+// a Deployment, since who is asked about comes last and only has to know of one before it.
 func (w *world) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	all, ok := list.(*v1alpha1.AutoScalerList)
 	if !ok {
@@ -89,12 +91,15 @@ func (w *world) List(_ context.Context, list client.ObjectList, opts ...client.L
 	if o.FieldSelector != nil {
 		target, ofTarget = o.FieldSelector.RequiresExactMatch(binding.AutoScalerTarget)
 	}
-	for _, a := range w.autoscalers {
-		wanted := !w.refused[a.UID]
-		if ofTarget {
-			wanted = a.Spec.TargetRef.Name == target
+	if ofTarget {
+		line := w.ofTarget[types.NamespacedName{Namespace: o.Namespace, Name: target}]
+		if first := slices.IndexFunc(line, w.asks); first >= 0 {
+			all.Items = append(all.Items, *line[first].DeepCopy())
 		}
-		if wanted && a.Namespace == o.Namespace {
+		return nil
+	}
+	for _, a := range w.ofNamespace[o.Namespace] {
+		if !w.refused[a.UID] {
 			all.Items = append(all.Items, *a.DeepCopy())
 		}
 	}
@@ -111,7 +116,9 @@ func (w *world) identify(obj metav1.Object) {
 func (w *world) store(a *v1alpha1.AutoScaler, refused bool, began time.Time) {
 	w.refused[a.UID] = refused
 	a.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(w.stored) * time.Second))
-	w.autoscalers = append(w.autoscalers, a)
+	w.autoscalers[client.ObjectKeyFromObject(a)] = a
+	w.ofTarget[targetOf(a)] = append(w.ofTarget[targetOf(a)], a)
+	w.ofNamespace[a.Namespace] = append(w.ofNamespace[a.Namespace], a)
 }
 
 // hold makes an AutoScaler the holder of its target.
@@ -128,16 +135,17 @@ func (w *world) hold(a *v1alpha1.AutoScaler) {
 
 // forget takes away the AutoScaler of a name, which another one of that name replaces.
 func (w *world) forget(key types.NamespacedName) {
-	for i, a := range w.autoscalers {
-		if client.ObjectKeyFromObject(a) != key {
-			continue
-		}
-		if b := w.bindings[targetOf(a)]; b != nil && b.Spec.OwnerUID == a.UID {
-			delete(w.bindings, targetOf(a))
-		}
-		w.autoscalers = append(w.autoscalers[:i:i], w.autoscalers[i+1:]...)
+	a := w.autoscalers[key]
+	if a == nil {
 		return
 	}
+	if b := w.bindings[targetOf(a)]; b != nil && b.Spec.OwnerUID == a.UID {
+		delete(w.bindings, targetOf(a))
+	}
+	delete(w.autoscalers, key)
+	is := func(other *v1alpha1.AutoScaler) bool { return other == a }
+	w.ofTarget[targetOf(a)] = slices.DeleteFunc(w.ofTarget[targetOf(a)], is)
+	w.ofNamespace[a.Namespace] = slices.DeleteFunc(w.ofNamespace[a.Namespace], is)
 }
 
 func targetOf(a *v1alpha1.AutoScaler) types.NamespacedName {
