@@ -2,6 +2,7 @@ package hpa
 
 import (
 	"math"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,6 +15,13 @@ const (
 	// period and of a stabilization window.
 	maxPeriodSeconds = 1800
 	maxWindowSeconds = 3600
+)
+
+var (
+	selectPolicies = []autoscalingv2.ScalingPolicySelect{
+		autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect,
+	}
+	policyTypes = []autoscalingv2.HPAScalingPolicyType{autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy}
 )
 
 // Validate holds a spec to what the API server says of one, and to what can be played
@@ -125,14 +133,8 @@ func validateRules(at *field.Path, r *autoscalingv2.HPAScalingRules) field.Error
 	if w := r.StabilizationWindowSeconds; w != nil && (*w < 0 || *w > maxWindowSeconds) {
 		errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *w, "must be from 0 to 3600"))
 	}
-	if r.SelectPolicy != nil {
-		switch *r.SelectPolicy {
-		case autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect:
-		default:
-			errs = append(errs, field.NotSupported(at.Child("selectPolicy"), *r.SelectPolicy, []autoscalingv2.ScalingPolicySelect{
-				autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect,
-			}))
-		}
+	if r.SelectPolicy != nil && !slices.Contains(selectPolicies, *r.SelectPolicy) {
+		errs = append(errs, field.NotSupported(at.Child("selectPolicy"), *r.SelectPolicy, selectPolicies))
 	}
 	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
 		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), "must be at least 0"))
@@ -143,10 +145,8 @@ func validateRules(at *field.Path, r *autoscalingv2.HPAScalingRules) field.Error
 	}
 	for i, p := range r.Policies {
 		at := policies.Index(i)
-		if p.Type != autoscalingv2.PodsScalingPolicy && p.Type != autoscalingv2.PercentScalingPolicy {
-			errs = append(errs, field.NotSupported(at.Child("type"), p.Type, []autoscalingv2.HPAScalingPolicyType{
-				autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy,
-			}))
+		if !slices.Contains(policyTypes, p.Type) {
+			errs = append(errs, field.NotSupported(at.Child("type"), p.Type, policyTypes))
 		}
 		if p.Value <= 0 {
 			errs = append(errs, field.Invalid(at.Child("value"), p.Value, "must be above 0"))

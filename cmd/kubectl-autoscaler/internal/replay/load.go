@@ -148,7 +148,7 @@ func placedIn(path string, err error) error {
 	if errors.As(err, &placed) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w", cli.Plain(path), err)
 }
 
 func (o *options) warn(text string) { fmt.Fprintln(o.streams.Err, "warning:", cli.Plain(text)) }
@@ -181,7 +181,7 @@ func (l *load) unknown(path string) error {
 	for i := range l.wanted {
 		known[i] = l.wanted[i].name
 	}
-	return fmt.Errorf("--load %s: there is no metric %s; there are %s", path, name, strings.Join(known, ", "))
+	return fmt.Errorf("--load %s: there is no metric %s; there are %s", cli.Plain(path), cli.Plain(name), strings.Join(known, ", "))
 }
 
 // assign finds the columns of a file by the names in its first line, or by their order
@@ -205,10 +205,10 @@ func (l *load) assign(cursor int, names []string, path string, file *trace.File)
 	case found > 0:
 		return nil
 	case file.Named():
-		return fmt.Errorf("%s: has the columns %s, and none of %s", path, strings.Join(columns, ", "), strings.Join(names, ", "))
+		return fmt.Errorf("%s: has the columns %s, and none of %s", cli.Plain(path), cli.Plain(strings.Join(columns, ", ")), strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%s: has %d columns of values and no names in its first line, for %s; give it a first line such as time,%s, or one file for each by --load %s=FILE",
-		path, len(columns), strings.Join(names, ", "), strings.Join(names, ","), l.wanted[0].name)
+		cli.Plain(path), len(columns), strings.Join(names, ", "), strings.Join(names, ","), l.wanted[0].name)
 }
 
 func (l *load) set(name string, cursor, cell int) {

@@ -308,6 +308,7 @@ func TestWhatIsWrongIsSaidWithItsPlaceAndTheWayOut(t *testing.T) {
 		"a namespace that is none":    {[]string{"-f", edited("namespace: production", `namespace: "a\e[2J"`), "--load", day}, `metadata.namespace: "a\x1b[2J": a lowercase`},
 		"FC-13 an endless quantity":   {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: "1e-2147483648"`)}, "spec.metrics[0].external.target.averageValue: is no quantity that means anything"},
 		"FC-13 a huge one":            {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: 2E6024865272343`)}, "rival.yaml:"},
+		"an HPA of nothing":           {[]string{"-f", good, "--load", day, "--compare", rival("    kind: Deployment\n", "")}, "rival.yaml:7:3: spec.scaleTargetRef.kind: Required value"},
 		"no quantity":                 {[]string{"-f", good, "--load", day, "--compare", rival(`averageValue: "100"`, `averageValue: "many"`)}, "rival.yaml:20:9: spec.metrics[0].external.target.averageValue: is no quantity, as 100 or 500m"},
 		"an HPA's name that is none":  {[]string{"-f", good, "--load", day, "--compare", rival("  name:", "  name: A\n  labels:\n    a:")}, `metadata.name: "A": a lowercase`},
 		"an HPA that nobody takes":    {[]string{"-f", good, "--load", day, "--compare", rival("type: AverageValue", "type: Value")}, "spec.metrics[0].external.target.type: Invalid value: \"Value\""},

@@ -6,10 +6,12 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/cli"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/hpa"
+	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/manifest"
 	"example.com/platform/autoscale-operator/cmd/kubectl-autoscaler/internal/simulate"
 )
 
@@ -54,14 +56,7 @@ func (o *options) rival(s *subject, with string) (rival, error) {
 	case len(given.autoscalers)+len(given.hpas) != 1:
 		return rival{}, fmt.Errorf("it has %d AutoScalers and %d HorizontalPodAutoscalers (autoscaling/v2); it must have one of them", len(given.autoscalers), len(given.hpas))
 	case len(given.hpas) == 1:
-		h, err := decodeHPA(given.hpas[0])
-		if err != nil {
-			return rival{}, err
-		}
-		if errs := hpa.Validate(&h.Spec); len(errs) > 0 {
-			return rival{}, faults(given.hpas[0], errs)
-		}
-		return kubernetes(s, h.Name, &h.Spec)
+		return s.hpa(given.hpas[0])
 	}
 	for name, p := range s.given.profiles {
 		if _, own := given.profiles[name]; !own {
@@ -86,6 +81,25 @@ func (o *options) rival(s *subject, with string) (rival, error) {
 		}
 	}
 	return rival{a.Name, simulate.NewPolicy(a, profiles, metrics)}, nil
+}
+
+// hpa is an HPA of a file, which the API server would take.
+func (s *subject) hpa(from *manifest.Document) (rival, error) {
+	h, err := decodeHPA(from)
+	if err != nil {
+		return rival{}, err
+	}
+	errs, target := hpa.Validate(&h.Spec), field.NewPath("spec", "scaleTargetRef")
+	if h.Spec.ScaleTargetRef.Kind == "" {
+		errs = append(errs, field.Required(target.Child("kind"), ""))
+	}
+	if h.Spec.ScaleTargetRef.Name == "" {
+		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	if len(errs) > 0 {
+		return rival{}, faults(from, errs)
+	}
+	return kubernetes(s, h.Name, &h.Spec)
 }
 
 // find gives the metrics of the recording by name; where both have one only, its name

@@ -307,7 +307,7 @@ func (v *pair) UnmarshalJSON(raw []byte) error {
 func micros(seconds float64) (int64, error) {
 	us := math.Round(seconds * float64(time.Second/time.Microsecond))
 	if math.IsNaN(us) || us < 0 || us > float64(maxTime) {
-		return 0, fmt.Errorf("has the time %v, which is not in seconds since 1970", seconds)
+		return 0, fmt.Errorf("has the time %s, which is not in seconds since 1970", excerpt(strconv.FormatFloat(seconds, 'f', -1, 64)))
 	}
 	return int64(us), nil
 }

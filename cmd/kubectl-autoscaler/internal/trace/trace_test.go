@@ -94,7 +94,7 @@ func TestWhatCannotBeReadIsSaidWithItsPlace(t *testing.T) {
 		"semicolons":              {"10;1\n", ":1:1: has no comma"},
 		"a value that is none":    {"10,1\n20,many\n", `:2:4: has the value "many", which is no number`},
 		"a time that is none":     {"10,1\n2026-13-01,1\n", `:2:1: has the time "2026-13-01"`},
-		"milliseconds":            {"1790000000000,1\n", "which is not in seconds since 1970"},
+		"milliseconds":            {"1790000000000,1\n", "has the time 1790000000000, which is not in seconds since 1970"},
 		"another unit later":      {"10,1\n1790000000,1\n", ":2:1: the time 2026-"},
 		"another unit much later": {"10,1\n60480010,1\n", "is 700 days after the one before"},
 		"a time twice":            {"10,1\n10,2\n", ":2:1: the time 1970-01-01T00:00:10Z is not after the one before"},
