@@ -6,7 +6,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -88,7 +88,7 @@ func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList
 	}
 	name, target := identify(m)
 	at = at.Child(source)
-	switch faults := path.IsValidPathSegmentName(name); {
+	switch faults := content.IsPathSegmentName(name); {
 	case name == "":
 		errs = append(errs, field.Required(at.Child("metric", "name"), ""))
 	case len(faults) > 0:
@@ -139,12 +139,16 @@ func validateRules(at *field.Path, r *autoscalingv2.HPAScalingRules) field.Error
 	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
 		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), "must be at least 0"))
 	}
-	policies := at.Child("policies")
-	if r.Policies != nil && len(r.Policies) == 0 {
-		errs = append(errs, field.Required(policies, "leave it out for the default policies"))
+	return append(errs, validatePolicies(at.Child("policies"), r.Policies)...)
+}
+
+func validatePolicies(at *field.Path, policies []autoscalingv2.HPAScalingPolicy) field.ErrorList {
+	var errs field.ErrorList
+	if policies != nil && len(policies) == 0 {
+		errs = append(errs, field.Required(at, "leave it out for the default policies"))
 	}
-	for i, p := range r.Policies {
-		at := policies.Index(i)
+	for i, p := range policies {
+		at := at.Index(i)
 		if !slices.Contains(policyTypes, p.Type) {
 			errs = append(errs, field.NotSupported(at.Child("type"), p.Type, policyTypes))
 		}

@@ -252,8 +252,8 @@ func (c *checker) surround(ctx context.Context, d *manifest.Document, gk schema.
 // take for ever to read.
 func deploymentOf(u *unstructured.Unstructured) (*appsv1.Deployment, error) {
 	part := map[string]any{"metadata": u.Object["metadata"]}
-	if spec, ok := u.Object["spec"].(map[string]any); ok {
-		part["spec"] = map[string]any{"replicas": spec["replicas"]}
+	if whole, ok := u.Object["spec"].(map[string]any); ok {
+		part["spec"] = map[string]any{"replicas": whole["replicas"]}
 	}
 	var deployment appsv1.Deployment
 	return &deployment, runtime.DefaultUnstructuredConverter.FromUnstructured(part, &deployment)

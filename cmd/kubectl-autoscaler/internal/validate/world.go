@@ -48,7 +48,7 @@ func newWorld() *world {
 
 // Get reads one object.
 func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	found := false
+	var found bool
 	switch obj := obj.(type) {
 	case *v1alpha1.AutoScaler:
 		found = into(w.autoscalers, key, obj)
