@@ -26,7 +26,7 @@ func (s *Source) decode(set *Set, file string, c chunk) {
 				return
 			}
 			v.from.file = file
-			if err := affordableJSON(v.text); err != nil {
+			if err := sizeOfJSON(v.text).affordable(); err != nil {
 				set.trouble(Place{File: file, Line: v.from.line + 1, Column: v.from.column + 1}, err.Error())
 				continue
 			}

@@ -1,7 +1,6 @@
 // Package manifest reads Kubernetes manifests as kubectl does, and knows where in a file
 // each field stands. What it is given may be anything: files, documents, their parts and
-// levels, what is kept and what is told of it have bounds, and none takes more time or
-// memory than its size within them asks for.
+// levels, what is kept and what is told of it have bounds.
 package manifest
 
 import (

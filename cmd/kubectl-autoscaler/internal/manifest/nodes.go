@@ -24,13 +24,15 @@ const maxDepth = 200
 
 var errTooDeep = fmt.Errorf("the document has more than %d levels of fields and items; no object of Kubernetes has so many", maxDepth)
 
-// affordableJSON bounds a JSON text. It is less work than making nodes of it.
-func affordableJSON(text []byte) error {
+// sizeOfJSON is that of a JSON text, as far as is enough to know. It is less work than making
+// nodes of it.
+func sizeOfJSON(text []byte) size {
 	tokens := json.NewDecoder(bytes.NewReader(text))
-	for parts, depth := 0, 0; ; {
+	var whole size
+	for depth := 0; ; {
 		token, err := tokens.Token()
-		if err != nil {
-			return nil // its end: it is JSON
+		if err != nil || whole.parts > maxParts || whole.depth > maxDepth {
+			return whole
 		}
 		switch token {
 		case json.Delim(']'), json.Delim('}'):
@@ -39,13 +41,8 @@ func affordableJSON(text []byte) error {
 		case json.Delim('['), json.Delim('{'):
 			depth++
 		}
-		parts++
-		switch {
-		case parts > maxParts:
-			return errTooManyParts
-		case depth > maxDepth:
-			return errTooDeep
-		}
+		whole.parts++
+		whole.depth = max(whole.depth, depth)
 	}
 }
 
@@ -53,14 +50,19 @@ func affordableJSON(text []byte) error {
 // terabytes.
 func affordable(root *yaml.Node) error {
 	whole, err := (&sizes{known: map[*yaml.Node]size{}}).of(root)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case whole.bytes > MaxDocument:
+	}
+	return whole.affordable()
+}
+
+func (s size) affordable() error {
+	switch {
+	case s.bytes > MaxDocument:
 		return fmt.Errorf("with its aliases written out the document is larger than %d MiB, and the API server takes no more", MaxDocument>>20)
-	case whole.parts > maxParts:
+	case s.parts > maxParts:
 		return errTooManyParts
-	case whole.depth > maxDepth:
+	case s.depth > maxDepth:
 		return errTooDeep
 	}
 	return nil
@@ -80,7 +82,7 @@ func noText(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// size is what a node takes with its aliases written out.
+// size is what a node takes with its aliases written out, and the levels below it.
 type size struct{ bytes, parts, depth int }
 
 // inside marks an anchor that is being looked at.
