@@ -24,6 +24,9 @@ const maxDepth = 200
 
 var errTooDeep = fmt.Errorf("the document has more than %d levels of fields and items; no object of Kubernetes has so many", maxDepth)
 
+// size is what a node takes with its aliases written out, and the levels below it.
+type size struct{ bytes, parts, depth int }
+
 // sizeOfJSON is that of a JSON text, as far as is enough to know. It is less work than making
 // nodes of it.
 func sizeOfJSON(text []byte) size {
@@ -81,9 +84,6 @@ func noText(n *yaml.Node) *yaml.Node {
 	}
 	return nil
 }
-
-// size is what a node takes with its aliases written out, and the levels below it.
-type size struct{ bytes, parts, depth int }
 
 // inside marks an anchor that is being looked at.
 var inside = size{bytes: -1}

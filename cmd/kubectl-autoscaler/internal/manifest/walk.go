@@ -37,7 +37,8 @@ func (s *Source) Read(paths ...string) *Set {
 }
 
 func (set *Set) trouble(at Place, message string) {
-	if set.troubles++; set.troubles > maxTroubles {
+	set.troubles++
+	if set.troubles > maxTroubles {
 		set.leave(at, fmt.Sprintf("here is the file's trouble number %d, and the rest of it was not read", set.troubles))
 		return
 	}
