@@ -211,8 +211,6 @@ func TestWhatKeepsAnOperatorFromBeingReady(t *testing.T) {
 
 	t.Run("the signal to end, and meanwhile it serves", func(t *testing.T) {
 		s := world.of(t)
-		o := s.run("--shutdown-delay=3s")
-		s.ready(o, 60*time.Second)
 		leads := func() string {
 			var lease coordinationv1.Lease
 			err := s.client.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: controller.FieldManager}, &lease)
@@ -221,7 +219,10 @@ func TestWhatKeepsAnOperatorFromBeingReady(t *testing.T) {
 			}
 			return *lease.Spec.HolderIdentity
 		}
-		require.Eventually(t, func() bool { return leads() != "" }, 60*time.Second, 50*time.Millisecond)
+		before := leads() // an operator that was killed holds it until it runs out
+		o := s.run("--shutdown-delay=3s")
+		s.ready(o, 60*time.Second)
+		require.Eventually(t, func() bool { now := leads(); return now != "" && now != before }, 60*time.Second, 50*time.Millisecond)
 		process, err := os.FindProcess(o.PID())
 		require.NoError(t, err)
 		require.NoError(t, process.Signal(syscall.SIGTERM))
