@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 )
-
-// namesWithin bounds what a person waits for a cluster that does not answer.
-const namesWithin = 3 * time.Second
 
 // nameOf takes a name as kubectl does: web, autoscaler/web, and what kubectl prints.
 func nameOf(given string) (string, error) {
@@ -49,20 +44,8 @@ func (o *options) names(ctx context.Context) (namespace string, names []string, 
 	if namespace, err = o.kube.Namespace(); err != nil {
 		return "", nil, err
 	}
-	reader, err := o.kube.Client()
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, namesWithin)
-	defer cancel()
-	var list v1alpha1.AutoScalerList
-	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.Limit(500)); err != nil {
-		return "", nil, err
-	}
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return namespace, names, nil
+	names, err = o.kube.Names(ctx, v1alpha1.GroupVersion.WithKind("AutoScaler"), namespace)
+	return namespace, names, err
 }
 
 // complete offers the names of AutoScalers, and nothing where the cluster cannot be asked.

@@ -3,15 +3,9 @@ package handover
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// completionTimeout bounds what a person waits for a cluster that does not answer.
-const completionTimeout = 3 * time.Second
 
 // prefix is what an argument of a kind begins with.
 func prefix(kind string) string {
@@ -40,20 +34,12 @@ func (o *options) names(ctx context.Context, kind string) []string {
 	if err != nil {
 		return nil
 	}
-	reader, err := o.kube.Client()
+	names, err := o.kube.Names(ctx, kinds[kind], namespace)
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(kinds[kind])
-	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.Limit(500)); err != nil {
-		return nil
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = prefix(kind) + list.Items[i].Name
+	for i := range names {
+		names[i] = prefix(kind) + names[i]
 	}
 	return names
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // completeWithin bounds a question to the cluster: a person waits with a finger on the tab.
@@ -53,22 +55,33 @@ func keys[T any](all map[string]T) []string { return slices.Sorted(maps.Keys(all
 
 // namespaces of the cluster.
 func (f *Flags) namespaces(ctx context.Context) []string {
-	config, err := f.RESTConfig()
+	names, err := f.Names(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), metav1.NamespaceAll)
 	if err != nil {
 		return nil
-	}
-	config.Timeout = completeWithin
-	cluster, err := corev1.NewForConfig(config)
-	if err != nil {
-		return nil
-	}
-	all, err := cluster.Namespaces().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	names := make([]string, 0, len(all.Items))
-	for i := range all.Items {
-		names = append(names, all.Items[i].Name)
 	}
 	return names
+}
+
+// Names are those of the first objects of a kind, for a person who is to choose one. A
+// cluster that does not answer soon has none.
+func (f *Flags) Names(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]string, error) {
+	config, err := f.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = completeWithin
+	reader, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(kind)
+	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.Limit(500)); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names, nil
 }

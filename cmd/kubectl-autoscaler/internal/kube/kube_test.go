@@ -56,12 +56,18 @@ func completed(t *testing.T, args ...string) (offered []string, errs string) {
 
 func TestTheShellIsToldWhatThereIs(t *testing.T) {
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/namespaces" {
+		answer, found := map[string]string{
+			"/api":               `{"kind":"APIVersions","versions":["v1"]}`,
+			"/apis":              `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+			"/api/v1":            `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"namespaces","kind":"Namespace","verbs":["list"]}]}`,
+			"/api/v1/namespaces": `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"default"}},{"metadata":{"name":"production"}}]}`,
+		}[r.URL.Path]
+		if !found {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"NamespaceList","items":[{"metadata":{"name":"default"}},{"metadata":{"name":"production"}}]}`))
+		_, _ = w.Write([]byte(answer))
 	}))
 	defer cluster.Close()
 	config := filepath.Join(t.TempDir(), "config")
