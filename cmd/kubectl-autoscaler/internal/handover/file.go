@@ -55,27 +55,29 @@ func (o *options) readFile(kind, name string) (*unstructured.Unstructured, error
 // identified says what is wrong with the name of an object, or its namespace, which end in
 // commands that are copied: YAML takes some for no text, and a file may hold anything.
 func identified(u *unstructured.Unstructured) error {
-	for field, valid := range map[string]func(string) []string{
-		"name":      func(s string) []string { return validation.NameIsDNSSubdomain(s, false) },
-		"namespace": func(s string) []string { return validation.ValidateNamespaceName(s, false) },
-	} {
-		value, _, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
-		if err != nil {
-			return err
-		}
-		if field == "namespace" && (value == nil || value == "") {
-			continue
-		}
-		text, isText := value.(string)
-		switch {
-		case value == nil:
-			return fmt.Errorf("metadata.%s is missing", field)
-		case !isText:
-			return fmt.Errorf("metadata.%s is %v, which is no text: put it in quotation marks", field, value)
-		}
-		if complaints := valid(text); len(complaints) > 0 {
-			return fmt.Errorf("metadata.%s %q: %s", field, text, strings.Join(complaints, "; "))
-		}
+	if err := hasName(u, "name", validation.NameIsDNSSubdomain); err != nil {
+		return err
+	}
+	if namespace, _, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", "namespace"); err == nil && (namespace == nil || namespace == "") {
+		return nil
+	}
+	return hasName(u, "namespace", validation.ValidateNamespaceName)
+}
+
+func hasName(u *unstructured.Unstructured, field string, valid validation.ValidateNameFunc) error {
+	value, _, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
+	if err != nil {
+		return err
+	}
+	text, isText := value.(string)
+	switch {
+	case value == nil:
+		return fmt.Errorf("metadata.%s is missing", field)
+	case !isText:
+		return fmt.Errorf("metadata.%s is %v, which is no text: put it in quotation marks", field, value)
+	}
+	if complaints := valid(text, false); len(complaints) > 0 {
+		return fmt.Errorf("metadata.%s %q: %s", field, text, strings.Join(complaints, "; "))
 	}
 	return nil
 }

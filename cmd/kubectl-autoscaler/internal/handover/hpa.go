@@ -112,9 +112,9 @@ func (d *Draft) resource(name, container string, target autoscalingv2.MetricTarg
 // request is what a replica requests of a resource, in one container or in all.
 func (f *Facts) request(container, name string) float64 {
 	sum := 0.0
-	for of, requests := range f.Requests {
+	for _, of := range slices.Sorted(maps.Keys(f.Requests)) { // a sum of floats depends on their order
 		if container == "" || of == container {
-			sum += requests[name]
+			sum += f.Requests[of][name]
 		}
 	}
 	return sum
