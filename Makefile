@@ -49,7 +49,7 @@ RBAC_PACKAGES := controller binding webhook cmd/manager config/crd
 help: ## List every target.
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / { printf "  %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 
 .PHONY: demo
@@ -128,7 +128,7 @@ e2e: ## Accept it on a real node, as test-node needs it (20 minutes). KUBECONFIG
 .PHONY: bench-admission bench-guard
 bench-admission: ## Measure what admission adds to a create, with up to 10,000 AutoScalers (about 10 minutes).
 	@$(GO) test -tags=perf -timeout=60m -count=1 -v -run TestAdmissionCost ./test/perf
-bench-guard: ## Measure what the guard adds to writes, with up to 1,000 held Deployments.
+bench-guard: ## Measure what the guard adds to writes, with up to 10,000 held Deployments.
 	@$(GO) test -tags=perf -timeout=30m -count=1 -v -run TestGuardCost ./test/perf
 
 .PHONY: bench-fleet

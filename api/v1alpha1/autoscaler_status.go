@@ -52,7 +52,7 @@ type AutoScalerStatus struct {
 	Shadow *Shadow `json:"shadow,omitempty"`
 	// memory is what a restarted operator needs to go on without scaling down
 	// early: written with a scale event, and about twelve times per window while
-	// a scale-down is pending.
+	// a move is pending, and when a time without any usable metric begins or ends.
 	// +optional
 	Memory *DecisionMemory `json:"memory,omitempty"`
 	// conditions: Ready, Bound, TargetAvailable, MetricsAvailable, AbleToScale and

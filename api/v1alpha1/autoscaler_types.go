@@ -130,10 +130,11 @@ type AutoScalerSpec struct {
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// claimPolicy says what happens while another AutoScaler holds the Deployment.
-	// Reject: this one is not admitted. Wait: it is, stands by, and takes over when
-	// the holder goes; so a rename may create before it deletes. Not set: the
-	// platform's default, else Reject.
+	// claimPolicy says what happens while another AutoScaler holds the Deployment, or an
+	// HPA or another replica manager scales it. Reject: this one is not admitted. Wait:
+	// it is, stands by, and takes over when that goes; so a rename may create before it
+	// deletes, and a Deployment is handed over from an HPA. Not set: the platform's
+	// default, else Reject.
 	// +optional
 	ClaimPolicy ClaimPolicy `json:"claimPolicy,omitempty"`
 
@@ -170,7 +171,8 @@ func (a *AutoScaler) PausedAt(now time.Time) bool {
 	return a.Spec.Paused && (a.Spec.PausedUntil == nil || now.Before(a.Spec.PausedUntil.Time))
 }
 
-// ClaimPolicy says what happens while another AutoScaler holds the Deployment.
+// ClaimPolicy says what happens while another AutoScaler holds the Deployment, or
+// another replica manager scales it.
 //
 // +kubebuilder:validation:Enum=Reject;Wait
 type ClaimPolicy string

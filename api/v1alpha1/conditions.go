@@ -33,8 +33,9 @@ const (
 	ReasonManagersUnknown = "ManagersUnknown"
 	// ReasonHeldByAnother: another AutoScaler owns the replica count.
 	ReasonHeldByAnother = "HeldByAnother"
-	// ReasonWaitingForRelease: another AutoScaler owns the replica count, and this
-	// one takes over when it goes (claimPolicy Wait).
+	// ReasonWaitingForRelease: another AutoScaler owns the replica count, or an HPA or
+	// another replica manager scales the Deployment; this one takes over when that goes
+	// (claimPolicy Wait).
 	ReasonWaitingForRelease = "WaitingForRelease"
 	// ReasonConflictingHPA: a HorizontalPodAutoscaler targets the Deployment.
 	ReasonConflictingHPA = "ConflictingHPA"

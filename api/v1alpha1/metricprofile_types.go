@@ -170,7 +170,8 @@ type Freshness struct {
 	// query is a PromQL expression with the placeholders of the profile's, such as
 	// max(time() - timestamp(requests_total{namespace=$namespace})) for an age, or
 	// avg(up{namespace=$namespace}) for a share. With series PerTarget it gives a number
-	// for each Deployment too. No series means that nothing is fed.
+	// for each Deployment too. Without a series nothing is known of the source, and the
+	// metric is invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required

@@ -88,8 +88,9 @@ type ScaleBindingSpec struct {
 	Epoch int64 `json:"epoch"`
 	// guard says whether the API server refuses changes of the replica count by
 	// anyone but the operator. Open, also when not set: it does not, because the
-	// operator itself would not write now (free, unconfirmed, paused, or scaled to 0
-	// by a person). Closed bindings are indexed in the namespace's ScaleGuard.
+	// operator itself would not write now: free, unconfirmed, paused, scaled to 0 by a
+	// person, without a Deployment, beside another replica manager, or with a spec that
+	// cannot be used. Closed bindings are indexed in the namespace's ScaleGuard.
 	// +optional
 	Guard GuardState `json:"guard,omitempty"`
 }
@@ -133,8 +134,9 @@ const (
 	// PhaseOrphaned: the owner is stored, but there is no Deployment to own; the
 	// claim is confirmed when one appears.
 	PhaseOrphaned ScaleBindingPhase = "Orphaned"
-	// PhaseContended: held, and another writer changes the replica count all the
-	// same; the owner backs off.
+	// PhaseContended: claimed, but another writer changes the replica count, so that the
+	// owner backs off; or another replica manager targets the Deployment, beside which
+	// it does not write.
 	PhaseContended ScaleBindingPhase = "Contended"
 )
 

@@ -22,8 +22,8 @@ over HTTP; ` + "`go test ./scaling/prometheus -run MetricAnswers -update`" + ` w
   ` + "`autoscale_metric_samples_total`" + `.
 * **query's reason** is the label ` + "`reason`" + ` of ` + "`autoscale_queries_total`" + `: ` + "`Answered`" + ` where
   there was an answer, whatever it says. After any other one in a row with another, the
-  sampler waits longer before it asks again: up to a minute, or up to five where the
-  server sends ` + "`Retry-After`" + `.
+  sampler waits longer before it asks again: up to a minute (or a poll interval, where that
+  is longer), or up to five where the server sends ` + "`Retry-After`" + `.
 
 Some reasons come without an answer: ` + "`UnknownEndpoint`" + `, where the operator's configuration
 has no endpoint of the profile's name; ` + "`BudgetExceeded`" + `, where a sample is too old, or there is

@@ -27,8 +27,9 @@ const (
 	// ReasonStaleSource: the freshness query says that what the sample rests on is
 	// too old, or too few of its sources are healthy.
 	ReasonStaleSource = "StaleSource"
-	// ReasonFreshnessUnknown: the freshness query has no valid answer, or none yet that
-	// is as new as the sample, which then can be used to scale up only.
+	// ReasonFreshnessUnknown: the freshness query has no valid answer, so that the
+	// metric is invalid; or none yet that is as new as the sample, which then can be
+	// used to scale up only.
 	ReasonFreshnessUnknown = "FreshnessUnknown"
 	// ReasonFutureSample: the sample lies more than MaxClockSkew ahead of the
 	// operator's clock, so that its age cannot be known.
