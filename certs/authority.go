@@ -48,7 +48,7 @@ type Authority struct {
 
 	// mu is for what follows: a replica that begins may become the leader meanwhile.
 	mu sync.Mutex
-	// held are the CA and its key, for a Secret that somebody deletes.
+	// held are the CA and its key, for a Secret that somebody deletes or empties.
 	held map[string][]byte
 	told string
 }
@@ -163,27 +163,33 @@ func (a *Authority) keepSecret(ctx context.Context, clients []admissionv1.Webhoo
 	gone := apierrors.IsNotFound(err)
 	switch {
 	case gone:
-		// With the same CA, so that what the replicas serve stays trusted.
-		secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: a.Secret, Namespace: a.Namespace}, Type: corev1.SecretTypeOpaque, Data: maps.Clone(a.held),
-		}
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: a.Secret, Namespace: a.Namespace}, Type: corev1.SecretTypeOpaque}
 	case err != nil:
 		return material{}, err
 	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
 	m := readMaterial(secret.Data)
+	lost := len(m.cas) == 0 && a.held != nil
+	if lost {
+		// What the replicas serve stays trusted.
+		maps.Copy(secret.Data, a.held)
+		m = readMaterial(secret.Data)
+	}
 	bundle := m.bundle()
 	trusted := !slices.ContainsFunc(clients, func(c admissionv1.WebhookClientConfig) bool { return !bytes.Equal(c.CABundle, bundle) })
 	m, changes, err := m.next(a.Clock.Now(), a.names(clients), trusted)
 	if err != nil {
 		return m, err
 	}
-	if gone || len(changes) > 0 {
+	if lost {
+		changes = append(changes, "put back the CA")
+	}
+	if len(changes) > 0 {
 		kept, err := m.data()
 		if err != nil {
 			return m, err
-		}
-		if secret.Data == nil {
-			secret.Data = map[string][]byte{}
 		}
 		maps.Copy(secret.Data, kept)
 		if err := a.store(ctx, secret, gone); err != nil {

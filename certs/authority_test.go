@@ -128,6 +128,49 @@ func TestFC36ADeletedSecretComesBackWithAnotherCertificateOfTheSameCA(t *testing
 	assert.NoError(t, verifies(before, after.bundle(), now), "what replicas still serve stays trusted")
 }
 
+// As kubectl replace and helm upgrade --force leave it: the chart renders it without data.
+func TestFC36AnEmptiedSecretIsFilledWithTheSameCA(t *testing.T) {
+	garbage := []byte("garbage")
+	for name, tc := range map[string]struct {
+		spoil func(data map[string][]byte)
+		same  bool // the certificate is of use still
+	}{
+		"all of it is gone":         {func(data map[string][]byte) { clear(data) }, false},
+		"the CA is gone":            {func(data map[string][]byte) { delete(data, CAFile) }, true},
+		"the CA and its key are":    {func(data map[string][]byte) { delete(data, CAFile); delete(data, caKey) }, true},
+		"the CA is garbage":         {func(data map[string][]byte) { data[CAFile] = garbage }, true},
+		"only the CA's key is left": {func(data map[string][]byte) { delete(data, CAFile); delete(data, CertFile); delete(data, KeyFile) }, false},
+		"the certificate is gone":   {func(data map[string][]byte) { delete(data, CertFile) }, false},
+		"its key is":                {func(data map[string][]byte) { delete(data, KeyFile) }, false},
+		"its key is garbage":        {func(data map[string][]byte) { data[KeyFile] = garbage }, false},
+		"all of it is garbage": {func(data map[string][]byte) {
+			for key := range data {
+				data[key] = garbage
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, emptySecret())
+			require.NoError(t, o.Keep(t.Context()))
+			before := o.inOrder()
+			secret := o.secret()
+			tc.spoil(secret.Data)
+			_, err := o.Secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			o.writes()
+			require.NoError(t, o.Keep(t.Context()))
+			assert.Equal(t, []string{"update secrets"}, o.writes(), "the API server has nothing to learn")
+			after := o.inOrder()
+			assert.Equal(t, before.cas, after.cas)
+			assert.Equal(t, before.caKey, after.caKey)
+			assert.Equal(t, tc.same, before.leaf.Equal(after.leaf))
+			assert.NoError(t, verifies(before, after.bundle(), now), "what replicas still serve stays trusted")
+			require.NoError(t, o.Keep(t.Context()))
+			assert.Empty(t, o.writes(), "nothing is left to do")
+		})
+	}
+}
+
 func TestFC49ABundleThatIsTakenAwayIsPutBack(t *testing.T) {
 	o := newOffice(t, emptySecret())
 	require.NoError(t, o.Keep(t.Context()))

@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,11 +70,14 @@ func TestAnOperatorOfSomeNamespacesHasNoRightsInOthers(t *testing.T) {
 		}, resource, right)
 	}
 	var namespaces []string
-	for _, o := range ofKind(objects, "Role") {
-		if o.GetName() == chartName+"-scaling" {
+	assert.Contains(t, granted(t, find(t, objects, "ClusterRole", chartName+"-namespaced")), "update deployments/scale.apps")
+	for _, o := range ofKind(objects, "RoleBinding") {
+		if o.GetName() == chartName+"-namespaced" {
 			namespaces = append(namespaces, o.GetNamespace())
-			assert.Contains(t, granted(t, o), "update deployments/scale.apps")
 		}
+	}
+	for _, o := range ofKind(objects, "ClusterRoleBinding") {
+		assert.NotContains(t, fmt.Sprint(o.Object["roleRef"]), "-namespaced")
 	}
 	assert.Equal(t, []string{"production", "shop"}, namespaces)
 }
@@ -198,6 +202,19 @@ func TestAlertsAndDashboardAreTheFiles(t *testing.T) {
 	dashboard := find(t, objects, "ConfigMap", "autoscale-operator-scaler-dashboard")
 	data, _, _ := unstructured.NestedStringMap(dashboard.Object, "data")
 	assert.JSONEq(t, read(t, chartDir, "files", "dashboard.json"), data["autoscale-operator-scaler.json"])
+}
+
+// A certificate that is renewed less than a fortnight before its end is not late by then.
+func TestACertificateIsLateByWhenItShouldBeRenewed(t *testing.T) {
+	h := newHelm(t, both[0])
+	for flag, want := range map[string]string{
+		"certificates.renewBefore=336h":    "7 * 86400",
+		"certificates.renewBefore=10h1m2s": "18031",
+		"certificates.mode=self-managed":   "7 * 86400",
+	} {
+		rendered := h.template(t, "--set=metrics.prometheusRule.enabled=true,"+flag)
+		assert.Contains(t, rendered, "- time() < "+want+"\n", flag)
+	}
 }
 
 func TestPodsAreRestricted(t *testing.T) {

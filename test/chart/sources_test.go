@@ -158,7 +158,7 @@ func TestTheRightsAreThoseOfTheMarkers(t *testing.T) {
 	assert.Subset(t, granted(t, find(t, rendered, "Role", chartName)), own)
 
 	rendered = decode(t, h.template(t, all, "--set=watchNamespaces={shop}"))
-	cluster, namespaced := granted(t, find(t, rendered, "ClusterRole", chartName)), granted(t, find(t, rendered, "Role", chartName+"-scaling"))
+	cluster, namespaced := granted(t, find(t, rendered, "ClusterRole", chartName)), granted(t, find(t, rendered, "ClusterRole", chartName+"-namespaced"))
 	assert.ElementsMatch(t, want, append(slices.Clone(cluster), namespaced...), "each once")
 }
 

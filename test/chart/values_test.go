@@ -250,8 +250,11 @@ func TestATypingMistakeIsRefusedWhereverItIs(t *testing.T) {
 	look = func(part any, path string) {
 		switch p := part.(type) {
 		case map[string]any:
-			if _, listed := p["properties"]; listed && p["type"] == "object" {
-				assert.Equal(t, false, p["additionalProperties"], path)
+			if p["type"] == "object" && path != ".properties.global" { // that is for charts above this one
+				assert.Contains(t, p, "additionalProperties", path)
+				if _, listed := p["properties"]; listed {
+					assert.Equal(t, false, p["additionalProperties"], path)
+				}
 			}
 			for key, nested := range p {
 				look(nested, path+"."+key)
@@ -267,10 +270,11 @@ func TestATypingMistakeIsRefusedWhereverItIs(t *testing.T) {
 	withEach(t, func(t *testing.T, h *helm) {
 		t.Helper()
 		for value, want := range map[string]string{
-			"replicas=3":                  "replicas",
-			"metrics.serviceMonitors":     "serviceMonitors",
-			"guard.modes.hpa=Deny":        "hpa",
-			"config.limits.maxReplicas=5": "maxReplicas",
+			"replicas=3":                                "replicas",
+			"metrics.serviceMonitors":                   "serviceMonitors",
+			"guard.modes.hpa=Deny":                      "hpa",
+			"config.limits.maxReplicas=5":               "maxReplicas",
+			"affinity.podAntiAffinity.requiredDuring=1": "requiredDuring",
 			"config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0].tls=c": "tls",
 		} {
 			if !strings.Contains(value, "=") {
@@ -290,6 +294,10 @@ func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
 		endpoint = "config.endpoints[0].name=a,config.endpoints[0].url=http://b,config.endpoints[0]."
 		oauth2   = endpoint + "oauth2.client_id=a,config.endpoints[0].oauth2.client_secret_file=/a,config.endpoints[0].oauth2.token_url="
 	)
+	managerOf := func(i int, group, resource string) string {
+		return strings.ReplaceAll("MANAGER.group="+group+",MANAGER.resource="+resource+",MANAGER.version=v1,MANAGER.kind=Scaler,MANAGER.targets=[]",
+			"MANAGER", fmt.Sprintf("config.managers[%d]", i))
+	}
 	for name, tc := range map[string]struct{ value, want string }{
 		"no replica":                        {"replicaCount=0", "replicaCount"},
 		"an unknown mode of the guard":      {"guard.modes.scale=deny", "scale"},
@@ -312,6 +320,17 @@ func TestValuesThatCannotBeMeantAreRefused(t *testing.T) {
 		"a dashboard of no metrics":         {"metrics.enabled=false,metrics.dashboard.enabled=true", "metrics.dashboard.enabled is true and"},
 		"every port in place of none":       {"networkPolicy.enabled=true,networkPolicy.apiServerPorts=null", "networkPolicy.apiServerPorts is empty"},
 		"a digest that is none":             {"image.digest=latest", "digest"},
+		"every port in place of DNS'":       {"networkPolicy.enabled=true,networkPolicy.dnsPorts=null", "networkPolicy.dnsPorts is empty"},
+		"two endpoints of one name":         {endpoint + "max_response_bytes=1,config.endpoints[1].name=a,config.endpoints[1].url=http://c", `config.endpoints[1].name is "a", and so is that of config.endpoints[0]`},
+		"a replica manager twice":           {managerOf(0, "keda.sh", "scaledobjects") + "," + managerOf(1, "keda.sh", "scaledobjects"), "config.managers[1] is scaledobjects.keda.sh, and so is config.managers[0]"},
+		"HPAs as a replica manager":         {managerOf(0, "autoscaling", "horizontalpodautoscalers"), "config.managers[0]: HorizontalPodAutoscalers are looked at anyway"},
+		"a Secret beside cert-manager's":    {"certificates.secretName=a", "certificates.secretName is for mode provided, and certificates.mode is cert-manager"},
+		"an issuer of no mode":              {"certificates.mode=self-managed,certificates.issuerRef.name=a", "certificates.issuerRef is for mode cert-manager, and certificates.mode is self-managed"},
+		"readers of metrics for anybody":    {"metrics.secure=false,metrics.readers[0].namespace=a,metrics.readers[0].name=b", "metrics.readers has accounts"},
+		"another CA's annotation":           {`webhook.annotations.cert-manager\.io/inject-ca-from=a/b`, "webhook.annotations has cert-manager.io/inject-ca-from"},
+		"another install's namespaces":      {`webhook.annotations.autoscale\.example\.com/watch-namespaces=a`, "webhook.annotations has autoscale.example.com/watch-namespaces"},
+		"another checksum":                  {"podAnnotations.checksum/config=a", "podAnnotations has checksum/config"},
+		"a negative quantity":               {"resources.requests.cpu=-1", "cpu"},
 		"an unknown issuer of certificates": {"certificates.mode=manual", "mode"},
 		"a quantity that hangs a parser":    {"resources.limits.memory=1e-2147483648", "memory"},
 		"a provided Secret without name":    {"certificates.mode=provided", "say in certificates.secretName"},
@@ -335,6 +354,7 @@ func TestValuesThatAreMeantAreTaken(t *testing.T) {
 		"a parameter that is called as a file is":     endpoint + "oauth2.client_id=a,config.endpoints[0].oauth2.client_secret_file=/a,config.endpoints[0].oauth2.token_url=http://b/t,config.endpoints[0].oauth2.endpoint_params.a_file=b",
 		"the probes' port for metrics that are off":   "metrics.enabled=false,metrics.port=8081",
 		"no port of the API server without a policy":  "networkPolicy.apiServerPorts=null",
+		"a quantity that YAML takes for a number":     "resources.requests.cpu=0.5",
 		"a label that is close to the selector's own": `podLabels.app\.kubernetes\.io/part-of=x`,
 	} {
 		t.Run(name, func(t *testing.T) { h.template(t, "--set="+value) })

@@ -99,6 +99,16 @@ namespaceSelector:
 {{- end }}
 {{- end -}}
 
+{{- /* The seconds of a duration, as 1h30m. */ -}}
+{{- define "autoscale-operator.seconds" -}}
+{{- $seconds := 0 }}
+{{- range regexFindAll "[0-9]+[hms]" . -1 }}
+{{- $unit := get (dict "h" 3600 "m" 60 "s" 1) (regexFind "[hms]" .) }}
+{{- $seconds = add $seconds (mul (regexFind "[0-9]+" . | atoi) $unit) }}
+{{- end }}
+{{- $seconds }}
+{{- end -}}
+
 {{- /* The operator's own configuration. */ -}}
 {{- define "autoscale-operator.config" -}}
 {{- range $section := list "limits" "endpoints" "managers" "defaults" "claims" "rules" }}

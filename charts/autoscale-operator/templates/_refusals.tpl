@@ -7,12 +7,50 @@ them. A value that would do nothing, or with which no pod starts, is refused. */
 {{- fail (printf "podLabels has %s, by which the Deployment and the Services select the release's pods. Leave it out, or use a label of your own" $key) }}
 {{- end }}
 {{- end }}
+{{- if hasKey (.Values.podAnnotations | default dict) "checksum/config" }}
+{{- fail "podAnnotations has checksum/config, by which a change of the configuration makes new pods. Leave it out" }}
+{{- end }}
+{{- range $key := list "cert-manager.io/inject-ca-from" "autoscale.example.com/watch-namespaces" }}
+{{- if hasKey ($.Values.webhook.annotations | default dict) $key }}
+{{- fail (printf "webhook.annotations has %s, which the release sets itself: by certificates.mode, and by watchNamespaces. Leave it out" $key) }}
+{{- end }}
+{{- end }}
+{{- include "autoscale-operator.refuseCertificates" . }}
+{{- if and .Values.metrics.readers (not (and .Values.metrics.enabled .Values.metrics.secure)) }}
+{{- fail "metrics.readers has accounts, and metrics.enabled or metrics.secure is false: nobody is asked who may read. Set both to true, or leave metrics.readers empty" }}
+{{- end }}
 {{- range $part := list "serviceMonitor" "prometheusRule" "dashboard" }}
 {{- if and (not $.Values.metrics.enabled) (index $.Values.metrics $part | default dict).enabled }}
 {{- fail (printf "metrics.%s.enabled is true and metrics.enabled is false: there would be no metrics for it. Set metrics.enabled to true, or metrics.%s.enabled to false" $part $part) }}
 {{- end }}
 {{- end }}
 {{- include "autoscale-operator.refuseEndpoints" . }}
+{{- include "autoscale-operator.refuseManagers" . }}
+{{- end -}}
+
+{{- /* Each mode has values of its own. */ -}}
+{{- define "autoscale-operator.refuseCertificates" -}}
+{{- $mode := .Values.certificates.mode }}
+{{- if and .Values.certificates.secretName (ne $mode "provided") }}
+{{- fail (printf "certificates.secretName is for mode provided, and certificates.mode is %s, which names its Secret itself. Leave it empty, or set certificates.mode to provided" $mode) }}
+{{- end }}
+{{- if and .Values.certificates.issuerRef (ne $mode "cert-manager") }}
+{{- fail (printf "certificates.issuerRef is for mode cert-manager, and certificates.mode is %s. Leave it empty, or set certificates.mode to cert-manager" $mode) }}
+{{- end }}
+{{- end -}}
+
+{{- define "autoscale-operator.refuseManagers" -}}
+{{- $taken := dict }}
+{{- range $i, $manager := .Values.config.managers }}
+{{- $kind := printf "%s.%s" $manager.resource $manager.group }}
+{{- if eq $kind "horizontalpodautoscalers.autoscaling" }}
+{{- fail (printf "config.managers[%d]: HorizontalPodAutoscalers are looked at anyway. Leave it out" $i) }}
+{{- end }}
+{{- if hasKey $taken $kind }}
+{{- fail (printf "config.managers[%d] is %s, and so is config.managers[%s]: the operator does not start with one kind twice. Leave one of them; another version goes into its version" $i $kind (get $taken $kind)) }}
+{{- end }}
+{{- $_ := set $taken $kind (toString $i) }}
+{{- end }}
 {{- end -}}
 
 {{- define "autoscale-operator.refuseOnePortForTwo" -}}
@@ -28,14 +66,19 @@ them. A value that would do nothing, or with which no pod starts, is refused. */
 {{- end }}
 {{- end -}}
 
-{{- /* Of the endpoints: a header with credentials, and a file that no Secret brings. */ -}}
+{{- /* Of the endpoints: a name twice, a header with credentials, a file that no Secret brings. */ -}}
 {{- define "autoscale-operator.refuseEndpoints" -}}
 {{- $files := list }}
 {{- range $secret := .Values.endpointSecrets }}
 {{- range .keys }}{{ $files = append $files (printf "%s/%s" $secret.name .) }}{{ end }}
 {{- end }}
+{{- $taken := dict }}
 {{- range $i, $endpoint := .Values.config.endpoints }}
 {{- $path := printf "config.endpoints[%d]" $i }}
+{{- if hasKey $taken $endpoint.name }}
+{{- fail (printf "%s.name is %q, and so is that of config.endpoints[%s]: the operator does not start with one name twice. Give each its own" $path $endpoint.name (get $taken $endpoint.name)) }}
+{{- end }}
+{{- $_ := set $taken $endpoint.name (toString $i) }}
 {{- range $header, $_ := $endpoint.http_headers }}
 {{- if has (lower $header) (list "authorization" "proxy-authorization") }}
 {{- fail (printf "%s.http_headers.%s: the operator does not start with this header, and its value would stand in a ConfigMap. Use authorization, basic_auth or oauth2, whose secrets are files" $path $header) }}

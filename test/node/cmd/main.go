@@ -120,7 +120,7 @@ It has the operator's image, %s:%s. To install it, have this in your values.yaml
 %s
 and then:
 
-    helm install autoscale-operator charts/autoscale-operator --namespace autoscale-operator-system --create-namespace --values values.yaml --wait
+    helm upgrade --install autoscale-operator charts/autoscale-operator --namespace autoscale-operator-system --create-namespace --values values.yaml --wait
 
 To load an image of yours, from an archive as docker save writes it, put its whole path (not below /run or /var/lib) behind
 
