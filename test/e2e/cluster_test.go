@@ -80,6 +80,16 @@ func (w *world) ours(why string) {
 	}
 }
 
+// callsPods says whether pods can be called by their addresses. Where they cannot, a part
+// is left out, and the log says so.
+func (w *world) callsPods() bool {
+	w.Helper()
+	if w.node == nil {
+		w.Log("left out, as it is only on a node of the run's own: calling pods by their addresses")
+	}
+	return w.node != nil
+}
+
 // programs are the images of a run, and what is in each.
 func (c *cluster) programs() map[string]string {
 	return map[string]string{
@@ -151,10 +161,8 @@ func (w *world) clear() {
 		return
 	}
 	ctx := context.WithoutCancel(w.Context())
-	for _, namespace := range namespaces {
-		for _, release := range releases {
-			_, _ = w.run(w.tools.Path(binaries.Helm4), "uninstall", release, "--namespace="+namespace, "--ignore-not-found", "--no-hooks", "--wait")
-		}
+	for name, namespace := range releases {
+		w.uninstall(name, namespace, "--no-hooks")
 	}
 	var kinds apiextensionsv1.CustomResourceDefinitionList
 	assert.NoError(w, w.client.List(ctx, &kinds))
@@ -163,26 +171,27 @@ func (w *world) clear() {
 			assert.NoError(w, client.IgnoreNotFound(w.client.Delete(ctx, &kinds.Items[i])))
 		}
 	}
-	for _, name := range namespaces {
-		w.removeNamespace(ctx, name)
-	}
 	_, err := w.run(w.tools.Path(binaries.Kubectl), "delete", "clusterrole,clusterrolebinding", "e2e-prometheus", "--ignore-not-found")
 	assert.NoError(w, err)
+	w.removeNamespaces(namespaces...)
 }
 
-// removeNamespace deletes a namespace with everything in it, and waits until it is gone.
-func (w *world) removeNamespace(ctx context.Context, name string) {
+// removeNamespaces deletes namespaces with everything in them, and waits until they are
+// gone. Trouble with one keeps none of the others.
+func (w *world) removeNamespaces(names ...string) {
 	w.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(w, client.IgnoreNotFound(w.client.Delete(ctx, ns)))
-	require.NoError(w, poll(ctx, soon, func(ctx context.Context) error {
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return err
-		}
-		return fmt.Errorf("namespace %s is still there: %+v", name, ns.Status.Conditions)
-	}))
+	ctx := context.WithoutCancel(w.Context())
+	for _, name := range names {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		assert.NoError(w, client.IgnoreNotFound(w.client.Delete(ctx, ns)))
+	}
+	for _, name := range names {
+		assert.NoError(w, poll(ctx, soon, func(ctx context.Context) error {
+			var ns corev1.Namespace
+			if err := w.client.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return fmt.Errorf("namespace %s is still there: %+v", name, ns.Status.Conditions)
+		}))
+	}
 }

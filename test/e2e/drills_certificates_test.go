@@ -45,7 +45,6 @@ func (w *world) renewals() {
 	} {
 		w.do(drill.name, func(w *world) {
 			before := w.servesWhatIsTrusted()
-			require.Len(w, before, 2)
 			begun := time.Now()
 			created := w.again(2*time.Second, w.admits)
 			called := w.again(time.Second, func(ctx context.Context) error { _, err := w.handshakes(ctx); return err })
@@ -54,7 +53,9 @@ func (w *world) renewals() {
 			admitted, greeted := created(), called()
 			assert.Empty(w, admitted.failures)
 			assert.Empty(w, greeted.failures)
-			assert.Greater(w, admitted.done, int(time.Since(begun).Seconds()/3), "they were created all the time")
+			often := int(time.Since(begun).Seconds() / 3)
+			assert.Greater(w, admitted.done, often, "they were created all the time")
+			assert.Greater(w, greeted.done, often, "and both replicas called")
 			w.report("- FC-36 %s: both replicas serve another certificate after %.0f s; %d AutoScalers were created and both replicas called %d times meanwhile, without a failure.",
 				baseName(w.Name()), took.Seconds(), admitted.done, greeted.done)
 		})

@@ -93,7 +93,9 @@ func (w *world) cutsOffLeader() {
 	scaled := time.Since(begun)
 	w.admitsAgain()
 	admitted := stop()
-	for _, c := range w.record.since(shop, service, begun) {
+	changes := w.record.since(shop, service, begun)
+	require.NotEmpty(w, changes)
+	for _, c := range changes {
 		assert.Greater(w, c.to, c.from)
 	}
 
@@ -146,7 +148,7 @@ func (w *world) cutsOffAll() {
 	w.settled()
 	took := time.Since(mended)
 	w.throughout("nothing is removed", aWindow, w.keeps(service, 8))
-	w.untouched(since)
+	w.untouched(shop, service, since)
 	w.carries(10)
 	w.report("- Both replicas are cut off for %.0f s while the load falls: nothing is written; the guard refuses a person's scale and names the holder; "+
 		"another Deployment rolls out. Both are back %.0f s after the network; nothing is removed, then 8 → 10 with the load.", away.Seconds(), took.Seconds())

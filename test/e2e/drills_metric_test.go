@@ -36,7 +36,7 @@ func (w *world) losesAPod() {
 	w.throughout("the load is the same", 2*drillPoll*time.Second, w.keeps(service, 4))
 	w.reaches(shop, service, 4, soon)
 	assert.Len(w, w.record.podsSince(since), 1)
-	w.untouched(since)
+	w.untouched(shop, service, since)
 	w.report("- A pod of the service is deleted: another one is Ready after %.1f s; the operator wrote nothing.", took.Seconds())
 }
 
@@ -91,7 +91,7 @@ func (w *world) losesPrometheus() {
 		return w.keeps(service, 8)(ctx)
 	})
 	assert.Less(w, lowest, int32(8), "there were such answers")
-	w.untouched(since)
+	w.untouched(shop, service, since)
 	w.carries(10)
 	w.report("- Prometheus is stopped for %.0f s while the load falls and rises: 8 replicas throughout, `Unreachable: %s`. "+
 		"Started with an empty store, it has a valid sample after %.1f s, and its first answers ask for %d replicas; nothing is removed, then 8 → 10 with the load.",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,7 +18,6 @@ import (
 	"example.com/platform/autoscale-operator/api/v1alpha1"
 	"example.com/platform/autoscale-operator/controller"
 	"example.com/platform/autoscale-operator/test/builders"
-	"example.com/platform/autoscale-operator/test/cluster/binaries"
 )
 
 // withoutOperator takes the operator away and goes on with the life of a cluster.
@@ -56,17 +56,17 @@ func (w *world) withoutOperator() {
 	})
 	w.do("the held count is kept", func(w *world) {
 		// An API server that has just started has not read the ScaleGuards yet.
-		took := w.until("the guard to be back", soon, func(ctx context.Context) error {
-			if _, err := w.run(w.tools.Path(binaries.Kubectl), "--namespace="+shop, "scale", "deployment", service, "--replicas=1", "--dry-run=server"); err == nil {
-				return errors.New("a person may scale")
+		took := w.until("the guard to be back", soon, func(context.Context) error {
+			if said, _ := w.scalesByHand(shop, service); !strings.Contains(said, "holds the replica count") {
+				return errors.New(said)
 			}
-			return ctx.Err()
+			return nil
 		})
 		w.refusesScale(service, service)
 		w.report("- FC-37 The guard is back %.1f s after the API server, without the operator", took.Seconds())
 	})
 	w.do("specs of AutoScalers wait, and nothing else of them", func(w *world) { w.changesWithoutOperator(leaving) })
-	w.untouched(since)
+	w.untouched(shop, service, since)
 	away := time.Since(since)
 
 	begun := time.Now()
@@ -163,7 +163,7 @@ func (w *world) restartsAPIServer() {
 	led := time.Since(up)
 	w.settled()
 	w.throughout("nothing is removed", aWindow, w.keeps(service, 12))
-	w.untouched(since)
+	w.untouched(shop, service, since)
 	begun := time.Now()
 	w.carries(14)
 	w.report("- The API server restarts under the operator: away for %.1f s, a leader %.1f s later; nothing is removed, then 12 → 14 after %.0f s.",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -71,9 +70,9 @@ func (w *world) drills() {
 // beside runs a part of a story beside others.
 func (w *world) beside(name string, tell func(*world)) {
 	w.Helper()
-	w.Run(name, func(t *testing.T) {
-		t.Parallel()
-		tell(w.at(t))
+	w.do(name, func(w *world) {
+		w.Parallel()
+		tell(w)
 	})
 }
 
@@ -190,10 +189,11 @@ func (w *world) rolls(name string) {
 	w.rolledOut(shop, name)
 }
 
-// untouched checks that nobody changed the service's count since a time.
-func (w *world) untouched(since time.Time) {
+// untouched checks that nobody changed a Deployment's count since a time.
+func (w *world) untouched(namespace, name string, since time.Time) {
 	w.Helper()
-	assert.Empty(w, w.record.since(shop, service, since), "nobody wrote a count")
+	assert.NotEmpty(w, w.record.since(namespace, name, time.Time{}), "its counts are recorded")
+	assert.Empty(w, w.record.since(namespace, name, since), "nobody wrote a count")
 }
 
 // tries is what became of something that was done again and again.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func (w *world) namespaceGoes(operators int) {
 		w.end(release, systemNamespace)
 	}
 	begun := time.Now()
-	w.removeNamespace(w.Context(), warehouse)
+	w.removeNamespaces(warehouse)
 	took := time.Since(begun)
 	if operators == 0 {
 		w.kubectl("--namespace="+systemNamespace, "scale", "deployment", release, "--replicas=2")
@@ -46,7 +45,7 @@ func (w *world) opensWarehouse() {
 	w.Helper()
 	p := profile("sold", soldInShop)
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: warehouse}}, p)
-	w.Cleanup(func() { w.remove(p); w.removeNamespace(context.WithoutCancel(w.Context()), warehouse) })
+	w.Cleanup(func() { w.remove(p); w.removeNamespaces(warehouse) })
 }
 
 // stocks makes Deployments of the warehouse of 2 replicas, each with an AutoScaler.

@@ -36,7 +36,7 @@ func (w *world) underAPlatform() {
 	w.uninstalls(secondRelease, second)
 	_, err := w.autoscaler(w.Context(), second, "web")
 	assert.True(w, apierrors.IsNotFound(err), "it is an object of the release now: %v", err)
-	w.removeNamespace(w.Context(), second)
+	w.removeNamespaces(second)
 }
 
 // platform is the umbrella of test/chart, of which docs/chart.md has the templates, with an

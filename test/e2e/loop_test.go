@@ -81,8 +81,11 @@ func (w *world) grows(items int, from, to int32) scaleUp {
 	w.order(items)
 	w.reaches(shop, service, to, 2*soon)
 	w.until("every replica to have served", soon, func(context.Context) error {
-		served := w.orders().First
-		for _, p := range w.record.podsSince(since) {
+		served, made := w.orders().First, w.record.podsSince(since)
+		if len(made) < int(to-from) {
+			return fmt.Errorf("%d were made", len(made))
+		}
+		for _, p := range made {
 			if served[p.name].IsZero() {
 				return fmt.Errorf("%s has not", p.name)
 			}

@@ -35,19 +35,12 @@ func TestAcceptance(t *testing.T) {
 	w.report("\nAll of it took %s.", time.Since(begun).Round(time.Second))
 }
 
-// story runs a part of the acceptance; where it fails, the log tells what the cluster
-// looks like.
+// story runs a part of the acceptance, and reports it under a heading of its own.
 func (w *world) story(name string, tell func(*world)) bool {
-	return w.Run(name, func(t *testing.T) {
+	return w.do(name, func(w *world) {
 		begun := time.Now()
-		at := w.at(t)
 		w.report("\n### %s\n", name)
-		t.Cleanup(func() {
-			if t.Failed() {
-				at.tellWhy()
-			}
-			w.report("\n(%s)", time.Since(begun).Round(time.Second))
-		})
-		tell(at)
+		w.Cleanup(func() { w.report("\n(%s)", time.Since(begun).Round(time.Second)) })
+		tell(w)
 	})
 }

@@ -58,7 +58,11 @@ func startRecord(w *world) *record {
 	}
 	factory.Start(ctx.Done())
 	w.Cleanup(func() { cancel(); factory.Shutdown() })
-	factory.WaitForCacheSync(ctx.Done())
+	within, done := context.WithTimeout(ctx, soon)
+	defer done()
+	for kind, synced := range factory.WaitForCacheSync(within.Done()) {
+		require.True(w, synced, kind)
+	}
 	return r
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -62,19 +61,18 @@ func (w *world) rows() {
 		"paused, it recommends and writes nothing":     (*row).paused,
 		"a target that is deleted and made anew":       (*row).recreated,
 	} {
-		w.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := &row{world: w.at(t), name: "row-" + shortHash(name)}
+		w.beside(name, func(w *world) {
+			r := &row{world: w, name: "row-" + shortHash(name)}
 			r.deployment = deployment(shop, r.name, rowReplicas)
 			r.profile = profile(r.name, steady)
 			r.autoscaler = builders.MakeAutoScaler(shop, r.name).Target(r.name).Metric("items", r.name, rowTarget).
 				Poll(5).Window(window).Obj()
 			r.create(r.deployment, r.profile, r.autoscaler)
-			t.Cleanup(func() { r.remove(r.autoscaler, r.deployment, r.profile) })
+			r.Cleanup(func() { r.remove(r.autoscaler, r.deployment, r.profile) })
 			r.says(shop, r.name, v1alpha1.ConditionReady, v1alpha1.ReasonManaging)
 			r.reaches(shop, r.name, rowReplicas, 2*soon)
 			try(r)
-			assert.NotEmpty(t, r.record.since(shop, r.name, time.Time{}), "its counts were recorded")
+			assert.NotEmpty(r, r.record.since(shop, r.name, time.Time{}), "its counts were recorded")
 		})
 	}
 }

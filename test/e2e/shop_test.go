@@ -32,14 +32,17 @@ const (
 	shop            = "e2e-shop"
 	monitoring      = "e2e-monitoring"
 	systemNamespace = "autoscale-operator-system"
-	// second is for the second of two installs, warehouse for what it scales.
+	// second is for the second of two installs, warehouse for what it scales. third is there
+	// only if an install is not refused that should be.
 	second    = "e2e-second"
 	warehouse = "e2e-warehouse"
+	third     = "e2e-third"
 )
 
 var (
-	namespaces = []string{shop, warehouse, systemNamespace, second, monitoring}
-	releases   = []string{release, secondRelease}
+	namespaces = []string{shop, warehouse, systemNamespace, second, third, monitoring}
+	// releases are in these namespaces.
+	releases = map[string]string{release: systemNamespace, secondRelease: second, thirdRelease: third}
 )
 
 // service is the Deployment that gets the load, and the name of all that is for it.

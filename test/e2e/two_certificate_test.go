@@ -169,8 +169,8 @@ func (w *world) readyz(pod string) string {
 // servesUntil compares the metric of a replica's certificate with when it expires.
 func (k *keeper) servesUntil(w *world, pod *corev1.Pod, until time.Time) {
 	w.Helper()
-	if w.node == nil {
-		return // its pods' addresses are not for us
+	if !w.callsPods() {
+		return
 	}
 	answer, err := w.clientset.CoreV1().ServiceAccounts(monitoring).CreateToken(w.Context(), "prometheus", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(w, err)

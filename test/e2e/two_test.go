@@ -34,7 +34,6 @@ func (w *world) twoInstalls() {
 	w.uninstall(release, systemNamespace)
 	w.opensWarehouse()
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}})
-	w.Cleanup(func() { w.removeNamespace(context.WithoutCancel(w.Context()), second) })
 	d, p := deployment(shop, service, 2), profile("items", load)
 	a := builders.MakeAutoScaler(shop, service).Target(service).Metric("items", "items", fmt.Sprint(perReplica)).
 		Poll(5).Window(longWindow).Obj()
@@ -42,11 +41,7 @@ func (w *world) twoInstalls() {
 		w.order(0)
 		w.uninstall(secondRelease, second)
 		w.uninstall(release, systemNamespace)
-		// Both go at the same time; what comes next waits for them.
-		for _, name := range []string{second, warehouse} {
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			assert.NoError(w, client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(w.Context()), ns)))
-		}
+		w.removeNamespaces(second, warehouse)
 		w.remove(a, d, p)
 	})
 	begun := time.Now()
@@ -77,9 +72,9 @@ func (w *world) twoInstalls() {
 }
 
 // uninstall takes a release away, if it is there.
-func (w *world) uninstall(name, namespace string) {
+func (w *world) uninstall(name, namespace string, flags ...string) {
 	w.Helper()
-	_, err := w.run(w.tools.Path(binaries.Helm4), "uninstall", name, "--namespace="+namespace, "--ignore-not-found", "--wait")
+	_, err := w.run(w.tools.Path(binaries.Helm4), append([]string{"uninstall", name, "--namespace=" + namespace, "--ignore-not-found", "--wait"}, flags...)...)
 	assert.NoError(w, err)
 }
 
@@ -136,7 +131,6 @@ func (w *world) rightsEnd() {
 
 // refusesAThird tries installs for which there is no room.
 func (w *world) refusesAThird() {
-	const third = "e2e-third"
 	one := fmt.Sprintf(`release %q in namespace %q (ValidatingWebhookConfiguration %s)`, release, systemNamespace, release)
 	other := fmt.Sprintf(`release %q in namespace %q (ValidatingWebhookConfiguration %s)`, secondRelease, second, secondName)
 	for _, tc := range []struct {
@@ -147,14 +141,14 @@ func (w *world) refusesAThird() {
 		{[]string{"--set=watchNamespaces={" + shop + "}"}, []string{one + " watches the namespace " + shop, "Each namespace has one operator"}},
 		{[]string{"--set=watchNamespaces={" + monitoring + "," + warehouse + "}"}, []string{other + " watches the namespace " + warehouse, "Each namespace has one operator"}},
 	} {
-		said, err := w.upgrade(binaries.Helm4, w.chart(), "third", third, append(tc.flags, "--set=crds.enabled=false")...)
+		said, err := w.upgrade(binaries.Helm4, w.chart(), thirdRelease, third, append(tc.flags, "--set=crds.enabled=false")...)
 		if !assert.Error(w, err, tc.flags) {
-			w.uninstall("third", third)
+			w.uninstall(thirdRelease, third)
 		}
 		for _, want := range tc.want {
 			assert.Contains(w, said, want)
 		}
-		w.missing(&admissionv1.ValidatingWebhookConfiguration{}, "third-autoscale-operator")
+		w.missing(&admissionv1.ValidatingWebhookConfiguration{}, thirdRelease+"-autoscale-operator")
 		w.missing(&corev1.Namespace{}, third)
 	}
 	w.report("- a third install is refused by name of the one that is there: for all namespaces, for the first one's, and for one of the second one's; nothing of it is left")

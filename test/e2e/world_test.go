@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 	soon = 90 * time.Second
 	// lookEvery is how often something awaited is looked at.
 	lookEvery = 200 * time.Millisecond
+	// commandLimit bounds a command: helm itself waits for 5 minutes at most.
+	commandLimit = 6 * time.Minute
 )
 
 // world is the cluster of the acceptance, as one story sees it.
@@ -42,13 +45,17 @@ type world struct {
 	clientset kubernetes.Interface
 	record    *record
 	reported  *reported
+	// outer is what this one is a part of. told is set when the log tells why this one, or a
+	// part of it, has failed.
+	outer *world
+	told  *atomic.Bool
 }
 
 // newWorld gives a cluster with everything but the operator. It is cleared when the test
 // ends, however it ends.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, cluster: newCluster(t), reported: &reported{}}
+	w := &world{T: t, cluster: newCluster(t), reported: &reported{}, told: &atomic.Bool{}}
 	t.Cleanup(func() { w.reported.write(t, filepath.Join(w.out, "acceptance.md")) })
 	config := rest.CopyConfig(w.config)
 	config.WarningHandler = rest.NoWarnings{}
@@ -75,18 +82,17 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// at is the world of a story of its own.
-func (w *world) at(t *testing.T) *world {
-	t.Helper()
-	other := *w
-	other.T = t
-	return &other
-}
-
-// do runs a part of a story.
+// do runs a part of a story. Where it fails, the log tells what the cluster looks like:
+// before anything is cleaned up, or afterwards if it is the cleaning up that fails.
 func (w *world) do(name string, tell func(*world)) bool {
 	w.Helper()
-	return w.Run(name, func(t *testing.T) { tell(w.at(t)) })
+	return w.Run(name, func(t *testing.T) {
+		part := *w
+		part.T, part.outer, part.told = t, w, &atomic.Bool{}
+		t.Cleanup(part.tellWhy)
+		defer part.tellWhy()
+		tell(&part)
+	})
 }
 
 // until waits for something, and gives the time that it took.
@@ -139,7 +145,9 @@ func (w *world) throughout(what string, long time.Duration, look func(ctx contex
 func (w *world) run(program string, args ...string) (string, error) {
 	w.Helper()
 	// What cleans up runs after the test's own context has ended.
-	command := exec.CommandContext(context.WithoutCancel(w.Context()), program, args...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), commandLimit)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
 	home := filepath.Join(w.dir, "home")
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "HOME="+home,
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
@@ -163,9 +171,16 @@ func (w *world) kubectl(args ...string) string {
 	return w.must(w.tools.Path(binaries.Kubectl), args...)
 }
 
-// tellWhy logs what somebody who looks for the reason of a failure would ask for.
+// tellWhy logs what somebody who looks for the reason of a failure would ask for, once: a
+// failed part makes all fail that it is a part of.
 func (w *world) tellWhy() {
 	w.Helper()
+	if !w.Failed() || w.told.Load() {
+		return
+	}
+	for part := w; part != nil; part = part.outer {
+		part.told.Store(true)
+	}
 	for _, command := range []string{
 		"get pods --all-namespaces --output=wide",
 		"get autoscalers,scalebindings,scaleguards,deployments --all-namespaces --output=wide",
