@@ -27,7 +27,7 @@ FLEET_POLLS ?= 12
 # The operator's configuration for `make run`.
 CONFIG ?= config/manager/config.yaml
 # Name, version and platforms of the image; without PLATFORMS it is the machine's own.
-IMAGE ?= autoscale-operator
+IMAGE ?= registry.example.com/platform/autoscale-operator
 VERSION ?= v$(shell sed -n 's/^appVersion: *"\{0,1\}v\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' charts/autoscale-operator/Chart.yaml)
 PLATFORMS ?=
 # Nodes of the cluster, and the time that a pod takes to become ready there.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (a *Authority) keep(ctx context.Context, want trusted) error {
 		return fmt.Errorf("the MutatingWebhookConfiguration of the serving certificate: %w", err)
 	}
 	clients := clientsOf(validating, mutating)
-	m, err := a.keepSecret(ctx, clients)
+	m, err := a.keepSecret(ctx, &validating.ObjectMeta, clients)
 	if err != nil {
 		return fmt.Errorf("the Secret of the serving certificate: %w", err)
 	}
@@ -157,13 +158,18 @@ func (a *Authority) keep(ctx context.Context, want trusted) error {
 	return nil
 }
 
-// keepSecret stores what is to be kept, if that has changed, and gives it.
-func (a *Authority) keepSecret(ctx context.Context, clients []admissionv1.WebhookClientConfig) (material, error) {
+// keepSecret stores what is to be kept, if that has changed, and gives it. A Secret that
+// is gone comes back as one of the release that the webhooks are of.
+func (a *Authority) keepSecret(ctx context.Context, release *metav1.ObjectMeta, clients []admissionv1.WebhookClientConfig) (material, error) {
 	secret, err := a.Secrets.Get(ctx, a.Secret, metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)
 	switch {
 	case gone:
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: a.Secret, Namespace: a.Namespace}, Type: corev1.SecretTypeOpaque}
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: a.Secret, Namespace: a.Namespace, Labels: release.Labels, Annotations: maps.Clone(release.Annotations),
+		}, Type: corev1.SecretTypeOpaque}
+		// Helm deletes and takes over nothing without these; what else is there is of webhooks.
+		maps.DeleteFunc(secret.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, "meta.helm.sh/") })
 	case err != nil:
 		return material{}, err
 	}

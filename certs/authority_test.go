@@ -30,7 +30,10 @@ func newOffice(t *testing.T, objects ...runtime.Object) *office {
 	t.Helper()
 	service := admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "system", Name: "operator-webhook"}}
 	byURL := admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:9443/validate")}
-	meta := metav1.ObjectMeta{Name: "operator"}
+	meta := metav1.ObjectMeta{
+		Name: "operator", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+		Annotations: map[string]string{"meta.helm.sh/release-name": "operator", "autoscale.example.com/watch-namespaces": "*"},
+	}
 	objects = append(objects,
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{Name: "a", ClientConfig: service}, {Name: "b", ClientConfig: byURL}}},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{Name: "c", ClientConfig: service}}},
@@ -123,6 +126,8 @@ func TestFC36ADeletedSecretComesBackWithAnotherCertificateOfTheSameCA(t *testing
 	o.writes()
 	require.NoError(t, o.Keep(t.Context()))
 	assert.Equal(t, []string{"create secrets"}, o.writes())
+	assert.Equal(t, map[string]string{"app.kubernetes.io/managed-by": "Helm"}, o.secret().Labels)
+	assert.Equal(t, map[string]string{"meta.helm.sh/release-name": "operator"}, o.secret().Annotations, "it goes with the release")
 	after := o.inOrder()
 	assert.NotEqual(t, before.leaf.SerialNumber, after.leaf.SerialNumber)
 	assert.NoError(t, verifies(before, after.bundle(), now), "what replicas still serve stays trusted")

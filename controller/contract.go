@@ -60,8 +60,9 @@ func (e *evaluation) conflicts(manager *binding.ManagerError) {
 	}
 }
 
-// bound tells of the claim, and of other writers that have set the count: they are
-// likely to set it again, unless that was what a pause is for.
+// bound tells of the claim, and of other writers that have set the count: they may set
+// it again, unless that was what a pause is for. Who made a Deployment without a count is
+// among them, since the default is booked to the maker.
 func (e *evaluation) bound() {
 	message := fmt.Sprintf("ScaleBinding %q names this AutoScaler", e.binding.Name)
 	if others := e.target.setBy; len(others) > 0 {
@@ -70,7 +71,7 @@ func (e *evaluation) bound() {
 		case e.paused:
 			message += ", which it may be while paused"
 		case e.target.replicas > 0:
-			message += ", which must stop setting it"
+			message += "; if the manifest names a count, take it out"
 		}
 	}
 	if e.managersUnknown != nil {

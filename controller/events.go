@@ -97,7 +97,7 @@ func isProblem(c *metav1.Condition) bool {
 		return true
 	case c.Type == v1alpha1.ConditionScalingLimited:
 		return c.Status == metav1.ConditionTrue && slices.Contains([]string{
-			v1alpha1.ReasonAtMaxReplicas, v1alpha1.ReasonOutOfBounds, v1alpha1.ReasonFallbackFloor,
+			v1alpha1.ReasonAtMaxReplicas, v1alpha1.ReasonOutOfBounds, v1alpha1.ReasonFallbackFloor, v1alpha1.ReasonBelowMinimum,
 		}, c.Reason)
 	case c.Type == v1alpha1.ConditionReady:
 		return c.Reason == v1alpha1.ReasonInvalidSpec

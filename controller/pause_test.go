@@ -36,12 +36,12 @@ func TestAPauseSaysUntilWhenAndWhy(t *testing.T) {
 	}
 }
 
-func TestWhoSetTheCountMustStopUnlessItMay(t *testing.T) {
+func TestWhoSetTheCountIsToStopUnlessItMay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(e *evaluation)
 		want   string
 	}{
-		"while the count is written": {func(*evaluation) {}, "; spec.replicas was last set by kubectl, which must stop setting it"},
+		"while the count is written": {func(*evaluation) {}, "; spec.replicas was last set by kubectl; if the manifest names a count, take it out"},
 		"while paused":               {func(e *evaluation) { e.paused = true }, "; spec.replicas was last set by kubectl, which it may be while paused"},
 		"at 0":                       {func(e *evaluation) { e.target.replicas = 0 }, "; spec.replicas was last set by kubectl"},
 		"by nobody else":             {func(e *evaluation) { e.target.setBy = nil }, ""},

@@ -8,8 +8,8 @@ package scaling
 //	replicas    = max(limited)
 //
 // With a metric that is not valid, desired and replicas are at least current;
-// with none that is usable they are current.
-func (d *Decision) combine(p *Policy, current int32) {
+// with none that is usable they are current, or on the way up to the minimum.
+func (d *Decision) combine(p *Policy, current int32, now int64, m *Memory) {
 	usable, highestRaw, highestLimited := 0, 0, 0
 	for i := range p.Metrics {
 		t := &d.Metrics[i]
@@ -29,7 +29,11 @@ func (d *Decision) combine(p *Policy, current int32) {
 		d.Desired = max(d.Desired, t.Stabilized)
 		usable++
 	}
-	if usable == 0 {
+	switch {
+	case usable == 0 && current < p.MinReplicas:
+		d.restore(p, current, now, m)
+		return
+	case usable == 0:
 		d.hold(p, current, RuleAllMetricsInvalid)
 		return
 	}
@@ -52,11 +56,23 @@ func (d *Decision) combine(p *Policy, current int32) {
 	d.Desired = max(d.Desired, current)
 }
 
-// hold keeps the current count. Outside the bounds that is worth saying, as
-// only valid metrics bring it back.
+// restore goes up to the minimum, which says what is needed whatever the load is, as far
+// as any metric's limits allow:
+//
+//	replicas = max(limited(MinReplicas))
+func (d *Decision) restore(p *Policy, current int32, now int64, m *Memory) {
+	d.Desired, d.Replicas, d.Rule = p.MinReplicas, current, RuleBelowMinimum
+	for i := range p.Metrics {
+		limited, _ := p.Metrics[i].Behavior.limit(p.MinReplicas, current, now, p, m)
+		d.Replicas = max(d.Replicas, limited)
+	}
+}
+
+// hold keeps the current count. Above the bounds that is worth saying, as only valid
+// metrics bring it back.
 func (d *Decision) hold(p *Policy, current int32, why Rule) {
 	d.Desired, d.Replicas, d.Rule = current, current, why
-	if current != p.clamp(current) {
+	if current > p.MaxReplicas {
 		d.Rule = RuleOutOfBounds
 	}
 }

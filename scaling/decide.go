@@ -26,7 +26,7 @@ func Decide(p *Policy, o *Observation, m Memory) (Decision, Memory) {
 		for i := range p.Metrics {
 			p.shape(i, &d.Metrics[i], o.Current, now, &m)
 		}
-		d.combine(p, o.Current)
+		d.combine(p, o.Current, now, &m)
 		d.fallBack(p, o.Current, now, &m)
 		d.freeze(p, o.Current)
 		d.markPending(p)

@@ -85,7 +85,7 @@ func TestSeveralMetrics(t *testing.T) {
 		"a partial answer holds a scale-down":     {8, []scaling.Sample{valid(200), partial(300)}, 3, 8, 8, scaling.RuleSomeMetricsInvalid, 1},
 		"all failures hold":                       {8, []scaling.Sample{failed, failed}, 0, 8, 8, scaling.RuleAllMetricsInvalid, 0},
 		"all failures hold above the maximum":     {25, []scaling.Sample{failed, failed}, 0, 25, 25, scaling.RuleOutOfBounds, 0},
-		"all failures hold below the minimum":     {1, []scaling.Sample{failed, failed}, 0, 1, 1, scaling.RuleOutOfBounds, 0},
+		"all failures restore the minimum":        {1, []scaling.Sample{failed, failed}, 0, 2, 2, scaling.RuleBelowMinimum, 0},
 		"a failure holds above the maximum":       {25, []scaling.Sample{valid(200), failed}, 2, 25, 25, scaling.RuleOutOfBounds, 1},
 		"a failure lets the minimum be restored":  {1, []scaling.Sample{valid(0), failed}, 0, 2, 2, scaling.RuleMinReplicas, 1},
 		"only partial answers still scale up":     {8, []scaling.Sample{partial(900), partial(100)}, 9, 9, 9, scaling.RuleNone, 0},
@@ -225,8 +225,8 @@ func TestMemorySurvivesStorage(t *testing.T) {
 
 func TestNamesOfRulesAndValidities(t *testing.T) {
 	seen := map[string]bool{}
-	assert.Equal(t, "Unknown", (scaling.RuleFrozen + 1).String(), "the last one")
-	for r := scaling.RuleNone; r <= scaling.RuleFrozen; r++ {
+	assert.Equal(t, "Unknown", (scaling.RuleBelowMinimum + 1).String(), "the last one")
+	for r := scaling.RuleNone; r <= scaling.RuleBelowMinimum; r++ {
 		require.NotEmpty(t, r.String())
 		assert.False(t, seen[r.String()], "%s is used twice", r)
 		seen[r.String()] = true

@@ -25,7 +25,7 @@ const (
 	RuleAllMetricsInvalid
 	// RuleSuspended means: a human asked for 0 replicas; they are left alone.
 	RuleSuspended
-	// RuleOutOfBounds means: the current count is outside the bounds and stays there,
+	// RuleOutOfBounds means: the current count is above the maximum and stays there,
 	// because not all metrics are valid.
 	RuleOutOfBounds
 	// RuleInvalidPolicy means: the policy cannot be evaluated, so nothing changes.
@@ -44,6 +44,9 @@ const (
 	RuleFallbackFloor
 	// RuleFrozen means: a freeze forbids the move.
 	RuleFrozen
+	// RuleBelowMinimum means: no metric can be used, and the count is below the minimum,
+	// which it is raised to.
+	RuleBelowMinimum
 	ruleCount
 )
 
@@ -64,6 +67,7 @@ var ruleNames = [ruleCount]string{
 	RuleScaleUpStabilization:   "ScaleUpStabilization",
 	RuleScaleUpRate:            "ScaleUpRate",
 	RuleFallbackFloor:          "FallbackFloor",
+	RuleBelowMinimum:           "BelowMinimum",
 	RuleFrozen:                 "Frozen",
 }
 

@@ -28,7 +28,8 @@
 // and then, over the metrics that can be used,
 //
 //	replicas = max(limited_i), and at least current if any    combine.go
-//	           metric is not fully valid; current if none can be used
+//	           metric is not fully valid; if none can be used, current,
+//	           or the minimum by the same limits where that is higher
 //	replicas = max(current, clamp(floor)) if none could be    fallback.go
 //	           used for Fallback.After
 //	replicas = current where the freeze forbids the move      freeze.go

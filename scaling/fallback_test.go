@@ -46,9 +46,8 @@ func TestTheFloorNeverLowersAndKeepsToTheBounds(t *testing.T) {
 		"at the floor":                          {10, 10, 10, scaling.RuleAllMetricsInvalid},
 		"below the floor":                       {10, 4, 10, scaling.RuleFallbackFloor},
 		"a floor above the maximum is cut":      {50, 4, 20, scaling.RuleFallbackFloor},
-		"a floor below the minimum is raised":   {1, 1, 2, scaling.RuleFallbackFloor},
 		"above the maximum nothing is lowered":  {10, 30, 30, scaling.RuleOutOfBounds},
-		"without a floor nothing is done":       {0, 1, 1, scaling.RuleOutOfBounds},
+		"without a floor nothing is done":       {0, 4, 4, scaling.RuleAllMetricsInvalid},
 		"a workload at 0 is left alone (FC-22)": {10, 0, 0, scaling.RuleSuspended},
 	}
 	for name, c := range cases {
@@ -63,6 +62,17 @@ func TestTheFloorNeverLowersAndKeepsToTheBounds(t *testing.T) {
 			assert.Equal(t, c.rule.String(), l.at(5*time.Minute, failed).Rule.String())
 		})
 	}
+}
+
+func TestTheMinimumWaitsForNoMetricAndTheFloorForItsTime(t *testing.T) {
+	l := newLoop(floored(10, scaling.Behavior{}), 1)
+	d := l.at(0, failed)
+	assert.Equal(t, int32(2), d.Replicas)
+	assert.Equal(t, scaling.RuleBelowMinimum, d.Rule)
+	l.run(poll, 5*time.Minute-poll, failed)
+	assert.Equal(t, 1, l.writes)
+	assert.Equal(t, scaling.RuleFallbackFloor, l.at(5*time.Minute, failed).Rule)
+	assert.Equal(t, int32(10), l.current)
 }
 
 func TestOneUsableAnswerStartsTheWaitForTheFloorAnew(t *testing.T) {

@@ -22,6 +22,28 @@ func TestConvergenceByStepsUp(t *testing.T) {
 	assert.Equal(t, 2, l.writes)
 }
 
+// A Deployment that is made anew while Prometheus is down begins with one replica.
+func TestTheMinimumIsRestoredByStepsWhileNoMetricCanBeUsed(t *testing.T) {
+	p := perReplica100(scaling.Behavior{UpMaxStep: 1}, scaling.Behavior{UpMaxStep: 3})
+	p.MinReplicas = 9
+	l := newLoop(p, 1)
+	var seen []int32
+	for i := range 4 {
+		d := l.at(time.Duration(i)*poll, failed, failed)
+		assert.Equal(t, int32(9), d.Desired)
+		seen = append(seen, d.Replicas)
+	}
+	assert.Equal(t, []int32{4, 7, 9, 9}, seen, "by the larger of both steps")
+	assert.Equal(t, 3, l.writes)
+	again := l.at(3*poll+time.Second, failed, failed)
+	assert.Equal(t, scaling.RuleAllMetricsInvalid, again.Rule)
+
+	p.Freeze = scaling.FreezeAll
+	l = newLoop(p, 1)
+	assert.Equal(t, scaling.RuleFrozen, l.at(0, failed, failed).Rule)
+	assert.Zero(t, l.writes)
+}
+
 func TestConvergenceByStepsDownWithAnInterval(t *testing.T) {
 	l := newLoop(perReplica100(scaling.Behavior{DownMaxStep: 1, DownMinInterval: time.Minute, DownStabilization: time.Minute}), 5)
 	l.run(0, time.Minute-poll, valid(0))

@@ -31,6 +31,10 @@ func checkInvariants(t *rapid.T, s scene) {
 	case !usable && d.Rule == scaling.RuleFallbackFloor:
 		require.Greater(t, d.Replicas, o.Current, "the fallback never lowers")
 		require.LessOrEqual(t, d.Replicas, max(p.MinReplicas, min(p.Fallback.FloorReplicas, p.MaxReplicas)))
+	case !usable && o.Current > 0 && o.Current < p.MinReplicas && d.Rule != scaling.RuleFrozen:
+		require.Equal(t, scaling.RuleBelowMinimum, d.Rule)
+		require.GreaterOrEqual(t, d.Replicas, o.Current, "none usable: the minimum is restored")
+		require.LessOrEqual(t, d.Replicas, p.MinReplicas)
 	case !usable:
 		require.Equal(t, o.Current, d.Replicas, "none usable: hold")
 		require.Zero(t, d.Recommended)

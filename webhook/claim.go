@@ -34,7 +34,7 @@ func (v *AutoScalerValidator) claim(ctx context.Context, a *v1alpha1.AutoScaler,
 	if err != nil {
 		return err
 	}
-	take, err := v.takeOver(ctx, a, c, req.UserInfo, ahead != nil, r)
+	take, err := v.takeOver(ctx, a, c, req.UserInfo, ahead, r)
 	if err != nil || r.standsBy != "" {
 		// Behind another manager nothing is claimed, but whoever waits there takes the
 		// count over without being asked again.

@@ -32,6 +32,8 @@ type takeOver struct {
 	*AutoScalerValidator
 	a    *v1alpha1.AutoScaler
 	user authenticationv1.UserInfo
+	// others says who the count is taken over from, of the count.
+	others string
 	// reviewed: the permission was needed, and the authorizer has spoken.
 	reviewed bool
 	// expected is the binding's epoch after a claim that needs no permission.
@@ -40,8 +42,8 @@ type takeOver struct {
 
 // takeOver asks for the permission where c follows another AutoScaler, or is to wait
 // behind one, and adds an error where it is missing.
-func (v *AutoScalerValidator) takeOver(ctx context.Context, a *v1alpha1.AutoScaler, c binding.Claimant, user authenticationv1.UserInfo, inLine bool, r *verdict) (*takeOver, error) {
-	t := &takeOver{AutoScalerValidator: v, a: a, user: user}
+func (v *AutoScalerValidator) takeOver(ctx context.Context, a *v1alpha1.AutoScaler, c binding.Claimant, user authenticationv1.UserInfo, ahead *v1alpha1.AutoScaler, r *verdict) (*takeOver, error) {
+	t := &takeOver{AutoScalerValidator: v, a: a, user: user, others: "was held by another AutoScaler"}
 	if v.Access == nil {
 		return t, nil
 	}
@@ -49,29 +51,36 @@ func (v *AutoScalerValidator) takeOver(ctx context.Context, a *v1alpha1.AutoScal
 	if err := client.IgnoreNotFound(v.Live.Get(ctx, targetOf(a), &b)); err != nil {
 		return t, err
 	}
-	if !inLine && (b.Spec.Epoch == 0 || !follows(a, &b)) {
+	owner := lastOwner(&b)
+	follows := b.Spec.Epoch > 0 && owner != a.Name // one that cannot be told counts as another
+	switch {
+	case follows && owner != "":
+		t.others = fmt.Sprintf("is or was last held by AutoScaler %q", owner)
+	case ahead != nil:
+		t.others = fmt.Sprintf("is waited for by AutoScaler %q", ahead.Name)
+	case !follows:
 		t.expected = b.Spec.Epoch + 1
 		return t, nil
 	}
-	if !v.waits(a) && (inLine || errors.As(v.Arbiter.Check(ctx, c), new(*binding.HeldError))) {
+	if !v.waits(a) && (ahead != nil || errors.As(v.Arbiter.Check(ctx, c), new(*binding.HeldError))) {
 		return t, nil // it is refused for the holder, and need not be for a permission
 	}
 	err := t.review(ctx, r)
 	return t, err
 }
 
-// follows says whether the binding's owner is, or its last owner was, an AutoScaler
-// of another name than a. One that cannot be told counts as another.
-func follows(a *v1alpha1.AutoScaler, b *v1alpha1.ScaleBinding) bool {
+// lastOwner names the AutoScaler that owns the binding, or owned it last; empty where
+// that cannot be told.
+func lastOwner(b *v1alpha1.ScaleBinding) string {
 	if b.Spec.OwnerRef != nil {
-		return b.Spec.OwnerRef.Name != a.Name
+		return b.Spec.OwnerRef.Name
 	}
 	for i := range b.Status.Transitions {
 		if owner := b.Status.Transitions[i].Owner; owner != "" {
-			return owner != a.Name
+			return owner
 		}
 	}
-	return true
+	return ""
 }
 
 // confirm looks again where the binding was changed between the look at it and the
@@ -102,8 +111,8 @@ func (t *takeOver) review(ctx context.Context, r *verdict) error {
 	}
 	if !answer.Status.Allowed {
 		r.errs = append(r.errs, field.Forbidden(targetPath, fmt.Sprintf(
-			"another AutoScaler holds, held or waits for the replica count of Deployment %q, and the platform asks for a permission to take it over: %q needs a Role in namespace %q with the verb %q on resource scalebindings of group %s, resourceNames [%s]",
-			t.a.Spec.TargetRef.Name, t.user.Username, t.a.Namespace, VerbClaim, v1alpha1.GroupVersion.Group, t.a.Spec.TargetRef.Name)))
+			"the replica count of Deployment %q %s, and the platform asks for a permission to take it over: %q needs a Role in namespace %q with the verb %q on resource scalebindings of group %s, resourceNames [%s]",
+			t.a.Spec.TargetRef.Name, t.others, t.user.Username, t.a.Namespace, VerbClaim, v1alpha1.GroupVersion.Group, t.a.Spec.TargetRef.Name)))
 	}
 	return nil
 }

@@ -33,29 +33,32 @@ func (a *authorizer) Create(_ context.Context, r *authorizationv1.SubjectAccessR
 }
 
 func TestATakeOverNeedsThePermissionWhereThePlatformAsksForIt(t *testing.T) {
+	forgotten := freeBinding("gone")
+	forgotten.Status.Transitions = nil
 	for name, tc := range map[string]struct {
 		stored []client.Object
 		policy v1alpha1.ClaimPolicy
-		needs  bool
+		from   string // who it is taken over from; empty: no permission is needed
 	}{
-		"a first claim":                    {nil, "", false},
-		"a binding that its own name held": {[]client.Object{freeBinding("new")}, "", false},
-		"a binding that its own name left": {[]client.Object{bindingOf("new")}, "", false},
-		"a binding that another held":      {[]client.Object{freeBinding("gone")}, "", true},
-		"a binding whose owner is gone":    {[]client.Object{bindingOf("gone")}, "", true},
-		"a line behind another":            {[]client.Object{stored("first", 60)}, v1alpha1.ClaimWait, true},
-		"a line behind the holder":         {[]client.Object{stored("first", 60), bindingOf("first")}, v1alpha1.ClaimWait, true},
+		"a first claim":                               {nil, "", ""},
+		"a binding that its own name held":            {[]client.Object{freeBinding("new")}, "", ""},
+		"a binding of which nobody knows who held it": {[]client.Object{forgotten}, "", "was held by another AutoScaler"},
+		"a binding that its own name left":            {[]client.Object{bindingOf("new")}, "", ""},
+		"a binding that another held":                 {[]client.Object{freeBinding("gone")}, "", `is or was last held by AutoScaler "gone"`},
+		"a binding whose owner is gone":               {[]client.Object{bindingOf("gone")}, "", `is or was last held by AutoScaler "gone"`},
+		"a line behind another":                       {[]client.Object{stored("first", 60)}, v1alpha1.ClaimWait, `is waited for by AutoScaler "first"`},
+		"a line behind the holder":                    {[]client.Object{stored("first", 60), bindingOf("first")}, v1alpha1.ClaimWait, `is or was last held by AutoScaler "first"`},
 		"a line behind an HPA and a holder": {
-			[]client.Object{stored("first", 60), bindingOf("first"), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, true,
+			[]client.Object{stored("first", 60), bindingOf("first"), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, `is or was last held by AutoScaler "first"`,
 		},
 		"a line behind an HPA, after another": {
-			[]client.Object{freeBinding("gone"), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, true,
+			[]client.Object{freeBinding("gone"), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, `is or was last held by AutoScaler "gone"`,
 		},
 		"a line behind an HPA and a waiter": {
-			[]client.Object{stored("first", 60), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, true,
+			[]client.Object{stored("first", 60), builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, `is waited for by AutoScaler "first"`,
 		},
-		"a line behind an HPA alone":           {[]client.Object{builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, false},
-		"a held binding, and refused for that": {[]client.Object{stored("first", 60), bindingOf("first")}, v1alpha1.ClaimReject, false},
+		"a line behind an HPA alone":           {[]client.Object{builders.HPA("ns", "old", "web")}, v1alpha1.ClaimWait, ""},
+		"a held binding, and refused for that": {[]client.Object{stored("first", 60), bindingOf("first")}, v1alpha1.ClaimReject, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := with(tc.stored, profile())
@@ -69,12 +72,12 @@ func TestATakeOverNeedsThePermissionWhereThePlatformAsksForIt(t *testing.T) {
 
 			_, err := v.ValidateCreate(request(t), a)
 
-			if !tc.needs {
+			if tc.from == "" {
 				assert.Empty(t, access.asked)
 				return
 			}
 			require.True(t, apierrors.IsInvalid(err), "%v", err)
-			for _, want := range []string{"spec.targetRef.name", `verb "claim"`, "scalebindings", "autoscale.example.com", "resourceNames [web]", `"someone"`} {
+			for _, want := range []string{"spec.targetRef.name", `verb "claim"`, "scalebindings", "autoscale.example.com", "resourceNames [web]", `"someone"`, `Deployment "web" ` + tc.from} {
 				assert.ErrorContains(t, err, want)
 			}
 			assert.Equal(t, before, owner(t, live), "nothing is claimed")
@@ -137,6 +140,6 @@ func TestSomebodyWhoHeldTheBindingBetweenLookAndClaimIsReckonedWith(t *testing.T
 
 	_, err := v.ValidateCreate(request(t), builders.MakeAutoScaler("ns", "new").UID("new").Obj())
 
-	assert.ErrorContains(t, err, `verb "claim"`)
+	assert.ErrorContains(t, err, `Deployment "web" was held by another AutoScaler, and`)
 	assert.Len(t, access.asked, 1)
 }

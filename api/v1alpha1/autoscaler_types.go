@@ -152,7 +152,7 @@ type AutoScalerSpec struct {
 	Behavior *Behavior `json:"behavior,omitempty"`
 
 	// fallback raises the count when no metric has been usable for long. Not set:
-	// the count is held.
+	// the count is held, from minReplicas on.
 	// +optional
 	Fallback *Fallback `json:"fallback,omitempty"`
 

@@ -136,7 +136,10 @@ const (
 	ReasonSomeMetricsInvalid = "SomeMetricsInvalid"
 	// ReasonAllMetricsInvalid: no metric is usable; the count is held.
 	ReasonAllMetricsInvalid = "AllMetricsInvalid"
-	// ReasonOutOfBounds: the count is outside the bounds and held there, because not all
+	// ReasonBelowMinimum: no metric is usable, and the count is below minReplicas, the
+	// spec's or that of a schedule in force; it is raised to that.
+	ReasonBelowMinimum = "BelowMinimum"
+	// ReasonOutOfBounds: the count is above maxReplicas and held there, because not all
 	// metrics are valid.
 	ReasonOutOfBounds = "OutOfBounds"
 	// ReasonFallbackFloor: no metric has been usable for fallback.afterSeconds, and the

@@ -27,6 +27,7 @@ const MaxTransitions = 10
 // +kubebuilder:printcolumn:name="Claimed-By",type=string,JSONPath=`.spec.claimedBy`
 // +kubebuilder:printcolumn:name="Target-UID",type=string,JSONPath=`.spec.targetUID`,priority=1
 // +kubebuilder:printcolumn:name="Owner-UID",type=string,JSONPath=`.spec.ownerUID`,priority=1
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.transitions[0].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.targetRef.name",message="a ScaleBinding bears the name of its Deployment"
 type ScaleBinding struct {

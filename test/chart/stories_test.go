@@ -187,8 +187,14 @@ func TestAnInstallWithoutCertManager(t *testing.T) {
 		w.admits()
 		w.unchanged(autoscaler)
 
+		const name = release + "-self-managed-cert"
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		require.NoError(w, w.client.Delete(w.Context(), secret))
+		w.trusts(name)
+		assert.Equal(w, bundles, w.bundles(), "another certificate, of the same CA")
+
 		w.must("uninstall", release, "--namespace="+namespace, "--wait")
-		assert.False(w, w.exists(&corev1.Secret{}, namespace, release+"-self-managed-cert"))
+		assert.False(w, w.exists(&corev1.Secret{}, namespace, name), "the one that the operator made goes, too")
 	})
 }
 

@@ -25,7 +25,7 @@ func requireOperatorsOwn(t *testing.T, err error, kind string) {
 	t.Helper()
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "only the operator writes a "+kind)
-	require.ErrorContains(t, err, "pause or delete its AutoScaler")
+	require.ErrorContains(t, err, "pause its AutoScaler; to free the Deployment, delete the AutoScaler")
 	require.ErrorContains(t, err, "delete scaleguards.autoscale.example.com --all", "the entry outlives its binding while the operator is down")
 }
 

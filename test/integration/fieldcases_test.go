@@ -118,6 +118,25 @@ func TestFC23_ALoweredMaximumObeysPauseDryRunStepsAndFailingMetrics(t *testing.T
 	})
 }
 
+// As a Deployment begins that is made anew while Prometheus is down, from a manifest without
+// a count.
+func TestTheMinimumIsRestoredWhileNoMetricIsUsable(t *testing.T) {
+	h := newHarness(t)
+	h.deployment(1)
+	h.metrics.Empty()
+	h.create(h.autoscaler().Bounds(4, 20).Steps(2, 2).Obj())
+
+	h.requireCondition(h.poll(), v1alpha1.ConditionScalingLimited, metav1.ConditionTrue, v1alpha1.ReasonBelowMinimum)
+	assert.Equal(t, int32(3), h.replicas())
+	h.advance(15 * time.Second)
+	h.poll()
+	assert.Equal(t, int32(4), h.replicas())
+	// What is no problem any more is taken back at leisure.
+	h.requireCondition(h.pollFor(5*time.Minute), v1alpha1.ConditionScalingLimited, metav1.ConditionTrue, v1alpha1.ReasonAllMetricsInvalid)
+	assert.Equal(t, int32(4), h.replicas())
+	assert.EqualValues(t, 2, h.scaleWrites.Load())
+}
+
 func TestFC16_ADemandOfZeroStaysAtTheMinimumAndWritesNothing(t *testing.T) {
 	h := newHarness(t)
 	h.deployment(15)

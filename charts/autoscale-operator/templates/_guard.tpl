@@ -392,7 +392,7 @@ spec:
     reason: Forbidden
     messageExpression: >-
       "only the operator writes a " + request.kind.kind + ": it follows from the AutoScalers of the namespace. " +
-      "To free a Deployment, pause or delete its AutoScaler; should the operator be down, open the guard: " +
+      "To set the count of a Deployment by hand, pause its AutoScaler; to free the Deployment, delete the AutoScaler; should the operator be down, open the guard: " +
       "kubectl -n " + request.namespace + " delete scaleguards.autoscale.example.com --all"
 ---
 apiVersion: admissionregistration.k8s.io/v1

@@ -89,6 +89,7 @@ func TestAnHPAWithoutMetricsIsOneOfTheCPU(t *testing.T) {
 	assert.Equal(t, "0.1", a.Spec.Behavior.ToleranceUp)
 	for _, step := range []string{
 		"kubectl autoscaler replay", "kubectl apply -f draft.yaml", `{"spec":{"dryRun":false}}`, "kubectl -n production delete hpa web", "docs/rollout.md",
+		`{"spec":{"paused":true,"pausedUntil":null}}`, "kubectl -n production wait scalebinding/web --for=jsonpath='{.spec.guard}'=Open",
 	} {
 		assert.Contains(t, advice, step)
 	}

@@ -83,7 +83,8 @@ func (d *Draft) advice(w io.Writer) {
 	say("Take over, at a time when the two agree: from here on the AutoScaler writes the count.",
 		n+" delete "+d.From, n+" wait autoscaler/"+a.Name+" --for=condition=Ready --timeout=60s")
 	say("Drill: metric loss, a leader's end, a target made anew (docs/rollout.md). Back, at any time: pause, make the other one again, delete the AutoScaler.",
-		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"paused":true}}'`)
+		n+" patch autoscaler "+a.Name+` --type=merge -p '{"spec":{"paused":true,"pausedUntil":null}}'`,
+		n+" wait scalebinding/"+a.Spec.TargetRef.Name+" --for=jsonpath='{.spec.guard}'=Open --timeout=60s")
 	fmt.Fprintln(w, "\nA manifest or chart that sets spec.replicas of the Deployment must stop setting it: docs/gitops.md.")
 }
 

@@ -73,11 +73,19 @@ func Command(streams cli.Streams) *cobra.Command {
 		Short:   "Say what admission would say, without a cluster",
 		Long:    long,
 		Example: examples,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return o.run(c.Context(), streams) },
 	}
 	o.flags(c)
 	return c
+}
+
+// noArgs says where a file belongs that is named without a flag.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: name files and folders with -f", args[0])
+	}
+	return nil
 }
 
 func (o *options) flags(c *cobra.Command) {

@@ -108,6 +108,7 @@ func TestExitCodes(t *testing.T) {
 		"an empty file":                     {[]string{"-f", "empty.txt"}, cli.ExitTrouble, "no objects were read from empty.txt; did the command before the pipe fail?"},
 		"a list of nothing":                 {[]string{"-f", "list.txt"}, cli.ExitOK, ""},
 		"no file":                           {nil, cli.ExitTrouble, "nothing to validate"},
+		"a file without its flag":           {[]string{"web.yaml"}, cli.ExitTrouble, "error: \"web.yaml\": name files and folders with -f\n"},
 		"a format that does not exist":      {[]string{"-f", ".", "-o", "xml"}, cli.ExitTrouble, `--output "xml" is not known; it is one of github, json, sarif, text`},
 		"a flag that does not exist":        {[]string{"--fast"}, cli.ExitTrouble, "--fast"},
 		"a configuration with a mistake":    {[]string{"-f", ".", "--config", "operator.txt"}, cli.ExitTrouble, "operator.txt: line 1: there is no field limit here"},
