@@ -96,6 +96,21 @@ func (a *Authority) Begin(ctx context.Context, lacking func() bool) error {
 	}
 }
 
+// Remember keeps the CA that a replica has read: it may be the leader when somebody has
+// deleted the Secret.
+func (a *Authority) Remember(data map[string][]byte) {
+	if readMaterial(data).caKey == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hold(data)
+}
+
+func (a *Authority) hold(data map[string][]byte) {
+	a.held = map[string][]byte{CAFile: data[CAFile], caKey: data[caKey]}
+}
+
 // tell logs the same failure once.
 func (a *Authority) tell(ctx context.Context, err error) {
 	a.mu.Lock()
@@ -203,7 +218,7 @@ func (a *Authority) keepSecret(ctx context.Context, release *metav1.ObjectMeta, 
 		}
 		log.FromContext(ctx).Info("the Secret of the serving certificate is written", "secret", a.Secret, "wasGone", gone, "changes", changes)
 	}
-	a.held = map[string][]byte{CAFile: secret.Data[CAFile], caKey: secret.Data[caKey]}
+	a.hold(secret.Data)
 	return m, nil
 }
 

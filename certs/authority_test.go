@@ -133,6 +133,25 @@ func TestFC36ADeletedSecretComesBackWithAnotherCertificateOfTheSameCA(t *testing
 	assert.NoError(t, verifies(before, after.bundle(), now), "what replicas still serve stays trusted")
 }
 
+func TestFC36AReplicaThatBecomesTheLeaderKnowsTheCAOfADeletedSecret(t *testing.T) {
+	o := newOffice(t, emptySecret())
+	require.NoError(t, o.Keep(t.Context()))
+	before := o.inOrder()
+	next := &Authority{
+		Secrets: o.Secrets, Secret: "cert", Namespace: "system", Service: "operator-webhook",
+		Validating: o.Validating, Mutating: o.Mutating, Configuration: "operator", Clock: o.clock,
+	}
+	read := &Secret{Secrets: o.Secrets, Namespace: "system", Name: "cert", Remember: next.Remember}
+	_, err := read.Load(t.Context())
+	require.NoError(t, err)
+	next.Remember(map[string][]byte{CAFile: []byte("garbage")})
+	require.NoError(t, o.Secrets.Delete(t.Context(), "cert", metav1.DeleteOptions{}))
+	o.writes()
+	require.NoError(t, next.Keep(t.Context()))
+	assert.Equal(t, []string{"create secrets"}, o.writes(), "the API server has nothing to learn")
+	assert.Equal(t, before.cas, o.inOrder().cas)
+}
+
 // As kubectl replace and helm upgrade --force leave it: the chart renders it without data.
 func TestFC36AnEmptiedSecretIsFilledWithTheSameCA(t *testing.T) {
 	garbage := []byte("garbage")

@@ -46,6 +46,8 @@ func (f *Files) Load(context.Context) (Pair, error) {
 type Secret struct {
 	Secrets         corev1.SecretInterface
 	Namespace, Name string
+	// Remember, if set, is called with what was read.
+	Remember func(data map[string][]byte)
 }
 
 // Load reads it.
@@ -56,7 +58,11 @@ func (s *Secret) Load(ctx context.Context) (Pair, error) {
 		return Pair{}, fmt.Errorf("the Secret %s/%s is not there; the leader makes it", s.Namespace, s.Name)
 	case err != nil:
 		return Pair{}, err
-	case len(secret.Data[CertFile]) == 0:
+	}
+	if s.Remember != nil {
+		s.Remember(secret.Data)
+	}
+	if len(secret.Data[CertFile]) == 0 {
 		return Pair{}, fmt.Errorf("the Secret %s/%s holds no certificate yet; the leader issues it", s.Namespace, s.Name)
 	}
 	return Pair{Cert: secret.Data[CertFile], Key: secret.Data[KeyFile], CA: secret.Data[CAFile]}, nil

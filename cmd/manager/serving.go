@@ -32,15 +32,14 @@ func newServing(config *rest.Config, o *options) (*serving, error) {
 		return nil, err
 	}
 	secrets := clientset.CoreV1().Secrets(o.namespace)
-	return &serving{
-		Serving: certs.NewServing(&certs.Secret{Secrets: secrets, Namespace: o.namespace, Name: o.certSecret}, clock.RealClock{}),
-		authority: &certs.Authority{
-			Secrets: secrets, Secret: o.certSecret, Namespace: o.namespace, Service: o.webhookService,
-			Validating:    clientset.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-			Mutating:      clientset.AdmissionregistrationV1().MutatingWebhookConfigurations(),
-			Configuration: o.webhookConfigurations, Clock: clock.RealClock{},
-		},
-	}, nil
+	authority := &certs.Authority{
+		Secrets: secrets, Secret: o.certSecret, Namespace: o.namespace, Service: o.webhookService,
+		Validating:    clientset.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
+		Mutating:      clientset.AdmissionregistrationV1().MutatingWebhookConfigurations(),
+		Configuration: o.webhookConfigurations, Clock: clock.RealClock{},
+	}
+	source := &certs.Secret{Secrets: secrets, Namespace: o.namespace, Name: o.certSecret, Remember: authority.Remember}
+	return &serving{Serving: certs.NewServing(source, clock.RealClock{}), authority: authority}, nil
 }
 
 // origin says where the files come from, for whoever waits for them.
