@@ -357,6 +357,7 @@ func TestValuesThatAreMeantAreTaken(t *testing.T) {
 		"a parameter that is called as a file is":     endpoint + "oauth2.client_id=a,config.endpoints[0].oauth2.client_secret_file=/a,config.endpoints[0].oauth2.token_url=http://b/t,config.endpoints[0].oauth2.endpoint_params.a_file=b",
 		"the probes' port for metrics that are off":   "metrics.enabled=false,metrics.port=8081",
 		"no port of the API server without a policy":  "networkPolicy.apiServerPorts=null",
+		"cert-manager's own times":                    "certificates.duration=null,certificates.renewBefore=null,metrics.prometheusRule.enabled=true",
 		"a quantity that YAML takes for a number":     "resources.requests.cpu=0.5",
 		"a label that is close to the selector's own": `podLabels.app\.kubernetes\.io/part-of=x`,
 	} {

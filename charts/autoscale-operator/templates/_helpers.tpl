@@ -99,10 +99,10 @@ namespaceSelector:
 {{- end }}
 {{- end -}}
 
-{{- /* The seconds of a duration, as 1h30m. */ -}}
+{{- /* The seconds of a duration, as 1h30m; 0 of null. */ -}}
 {{- define "autoscale-operator.seconds" -}}
 {{- $seconds := 0 }}
-{{- range regexFindAll "[0-9]+[hms]" . -1 }}
+{{- range regexFindAll "[0-9]+[hms]" (toString .) -1 }}
 {{- $unit := get (dict "h" 3600 "m" 60 "s" 1) (regexFind "[hms]" .) }}
 {{- $seconds = add $seconds (mul (regexFind "[0-9]+" . | atoi) $unit) }}
 {{- end }}

@@ -40,7 +40,7 @@ them. A value that would do nothing, or with which no pod starts, is refused. */
 {{- range list (list "renewBefore" "duration") (list "caRenewBefore" "caDuration") }}
 {{- $before := index $.Values.certificates (first .) }}
 {{- $life := index $.Values.certificates (last .) }}
-{{- if ge (include "autoscale-operator.seconds" $before | int) (include "autoscale-operator.seconds" $life | int) }}
+{{- if and $before $life (ge (include "autoscale-operator.seconds" $before | int) (include "autoscale-operator.seconds" $life | int)) }}
 {{- fail (printf "certificates.%s is %s, and certificates.%s %s: it would have to be renewed before it is issued. Make the first one shorter" (first .) $before (last .) $life) }}
 {{- end }}
 {{- end }}
